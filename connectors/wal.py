@@ -28,7 +28,7 @@ from walflow.delivery import (
 )
 from walflow.delivery.tag import Tags
 from walflow.log_thread import error_on_thread, read_on_thread
-from walflow.needs import made_directory, unlocked
+from walflow.needs import made_directory, room, unlocked
 from walflow.size import Size
 from walflow.wal import Commit, Log, LogOptions
 
@@ -114,7 +114,11 @@ class Wal(Connector):
         return (Claim("log directory", os.path.realpath(self.path)),)
 
     def needs(self) -> Sequence[Need]:
-        return (made_directory(self.path), unlocked(self.path))
+        return (
+            made_directory(self.path),
+            unlocked(self.path),
+            room(self.path, self.chunk_size * self.max_chunks),
+        )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         budget = self.chunk_size * self.max_chunks

@@ -5,7 +5,7 @@ A trial opens and closes, or asks whether it may. It makes no file, and writes t
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from walflow.errors import WalflowError
@@ -15,13 +15,22 @@ class NotAvailable(WalflowError):
     """Something that a start needs is not there, or may not be used."""
 
 
+class Room(NamedTuple):
+    """The most bytes that will be in a directory. Those that are there already count as room."""
+
+    directory: str
+    most: int
+
+
 class Need(NamedTuple):
     """`what`: the words of a line, as "listen on 127.0.0.1:4242". `trial` raises OSError or WalflowError if it cannot be
-    had. It may block for some seconds, and runs on a thread of its own. `folder`: a directory that no start makes."""
+    had. It may block for some seconds, and runs on a thread of its own. `folder`: a directory that no start makes. `room`: needs
+    on one file system are tried together, by `fit`, and not by their own `trial`."""
 
     what: str
     trial: Callable[[], object]
     folder: str | None = None
+    room: Room | None = None
 
 
 def made_directory(path: str) -> Need:
@@ -48,14 +57,50 @@ def unlocked(path: str) -> Need:
     return Need(f"lock the log in {path}", lambda: _may_lock(path))
 
 
+def room(path: str, most: int) -> Need:
+    """A directory that a start makes if it is missing, and that grows to so many bytes."""
+    need = Room(path, most)
+    return Need(f"{most:,} bytes of disk in {path}", lambda: fit([need]), room=need)
+
+
+def fit(rooms: Sequence[Room]) -> None:
+    """Raises OSError or NotAvailable. All are on one file system."""
+    there = _existing(rooms[0].directory)
+    file_system = os.statvfs(there)
+    free = file_system.f_bavail * file_system.f_frsize
+    taken = sum(min(_taken(one.directory), one.most) for one in rooms)
+    if sum(one.most for one in rooms) > free + taken:
+        beside = f" beside the {taken:,} bytes that are there" if taken else ""
+        raise NotAvailable(f"the file system of {there} has {free:,} bytes free{beside}")
+
+
+def file_system_of(directory: str) -> int:
+    """Its number, also if the directory is not there yet."""
+    return os.stat(_existing(directory)).st_dev
+
+
+def _taken(directory: str) -> int:
+    try:
+        with os.scandir(directory) as files:
+            return sum(file.stat().st_blocks * 512 for file in files)
+    except FileNotFoundError:
+        return 0
+
+
+def _existing(path: str) -> str:
+    """The directory, or the nearest one above it that is there."""
+    there = os.path.abspath(path)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    return there
+
+
 def _folder_of(path: str) -> str:
     return os.path.dirname(os.path.abspath(path))
 
 
 def _may_make(path: str) -> None:
-    there = os.path.abspath(path)
-    while not os.path.lexists(there):
-        there = os.path.dirname(there)
+    there = _existing(path)
     if not os.path.isdir(there):
         raise NotAvailable(f"{there} is no directory")
     if not os.access(there, os.W_OK | os.X_OK):

@@ -6,7 +6,9 @@ from typing import ClassVar, Final, Literal, Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from connectors.kafka.options import KNOWN
 from walflow import CodecUse, Connector, Need, WalflowError
+from walflow.diagnostics import did_you_mean
 from walflow.needs import readable_file
 from walflow.net import Address, Secret, parse_address
 from walflow.net.needs import to_reach_one, to_read
@@ -15,6 +17,7 @@ Option = str | int | float | bool
 
 PORT: Final = 9092
 QUIET: Final = {"log_level": 0}  # librdkafka writes to stderr; what matters of it comes by `error_cb` as well
+NO_SUCH: Final = "No such configuration property"
 OURS: Final = {
     "acks": "it is `all`: an ack means that no broker alone has the message",
     "request.required.acks": "it is `all`: an ack means that no broker alone has the message",
@@ -169,8 +172,17 @@ def check_options(options: Mapping[str, Option], extra: Mapping[str, Option] = {
     try:
         Producer({**QUIET, **extra, **options})
     except KafkaException as refused:
-        raise ValueError(f"librdkafka refuses it: {reason_of(refused)}") from None
+        reason = reason_of(refused)
+        raise ValueError(f"librdkafka refuses it: {reason}{_suggestion(reason, options)}") from None
     return options
+
+
+def _suggestion(reason: str, options: Mapping[str, Option]) -> str:
+    if NO_SUCH not in reason:
+        return ""
+    unknown = next((name for name in options if f'"{name}"' in reason), None)
+    hint = did_you_mean(unknown, KNOWN, cutoff=0.75) if unknown is not None else None
+    return f": {hint}" if hint else ""
 
 
 def reason_of(error: KafkaException | KafkaError) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from walflow.cli import app
@@ -67,7 +68,15 @@ def test_each_of_ours_says_what_it_guarantees() -> None:
         assert any(promised.source or promised.sink for _, promised in guarantees(connector)), kind
 
 
-def test_an_unknown_type_is_one_line_with_a_suggestion() -> None:
-    result = run("show", "tcp_servr")
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("tcp_servr", "did you mean `tcp_server`?"),
+        ("kafka", "there is `kafka_consumer` as a source, `kafka_producer` as a sink"),
+        ("elasticsearch", "`walflow connectors list` names them all"),
+    ],
+)
+def test_an_unknown_type_is_one_line_with_a_suggestion(kind: str, hint: str) -> None:
+    result = run("show", kind)
     assert result.exit_code == 78
-    assert result.output == "Unknown connector type tcp_servr: did you mean `tcp_server`?\n"
+    assert result.output == f"unknown connector type `{kind}`: {hint}\n"

@@ -10,6 +10,7 @@ import trustme
 from typer.testing import CliRunner, Result
 
 from walflow.cli import app
+from walflow.needs import NotAvailable, Room, fit
 
 FLOW = """
 define flow main
@@ -257,3 +258,50 @@ def test_a_udp_server_without_a_port_is_noted(url: str) -> None:
     result = CliRunner().invoke(app(), ["check", "--strict", "main.troy"])
     note = "note: main::incoming: `url` has no port, so the kernel chooses one at each start"
     assert (note in result.stdout.splitlines()) == (url == "127.0.0.1"), result.stdout
+
+
+LOGS = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector ticks from metronome with config = {"interval": 1_000_000_000} end;
+  define connector one from wal with config = {"path": "state/one", "chunk_size": %d, "max_chunks": 1024} end;
+  define connector two from wal with config = {"path": "two", "chunk_size": %d, "max_chunks": 1024} end;
+  define connector out from null;
+  create connector ticks;
+  create connector one;
+  create connector two;
+  create connector out;
+  create pipeline first from pipelines::passthrough;
+  create pipeline second from pipelines::passthrough;
+  create pipeline third from pipelines::passthrough;
+  connect /connector/ticks to /pipeline/first;
+  connect /pipeline/first to /connector/one;
+  connect /connector/one to /pipeline/second;
+  connect /pipeline/second to /connector/two;
+  connect /connector/two to /pipeline/third;
+  connect /pipeline/third to /connector/out;
+end;
+deploy flow main;
+"""
+
+
+@pytest.mark.parametrize(("of_free", "fits"), [(0.2, True), (0.8, False)])
+def test_the_logs_of_one_file_system_fit_there_together(of_free: float, fits: bool) -> None:
+    free = os.statvfs(".").f_bavail * os.statvfs(".").f_frsize
+    chunk = int(free * of_free) // 1024
+    Path("main.troy").write_text(LOGS % (chunk, chunk), encoding="utf-8")
+    result = CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
+    (line,) = [line for line in result.stdout.splitlines() if "bytes of disk" in line]
+    head = f"main::one, main::two: {2 * 1024 * chunk:,} bytes of disk in state/one, two together: "
+    assert line.startswith(head)
+    assert line.endswith(" bytes free") != fits
+    assert line.endswith(": ok") == fits
+    assert result.exit_code == (0 if fits else 69)
+
+
+def test_what_a_log_has_on_disk_already_is_room_for_it(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(1 << 20))
+    fit([Room(str(tmp_path), 1 << 20)])
+    with pytest.raises(NotAvailable, match=r" bytes free beside the 1,0\d\d,\d\d\d bytes that are there"):
+        fit([Room(str(tmp_path), 1 << 60)])

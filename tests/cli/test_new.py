@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.connectors.kafka_world import cluster, put
 from tests.system.daemon import ROOT, Client, Daemon, free_port, running, wait_until
 from walflow.cli import app
-from walflow.cli.new import TEMPLATES
+from walflow.cli.new import ACCESS, TEMPLATES
 from walflow.diagnostics import render_all
 from walflow.plan import load
 
@@ -108,6 +109,42 @@ def test_it_does_what_it_says(
     assert [json.loads(line)["bytes"] for line in _lines(tmp_path / "dead.jsonl")] == ([dead] if dead else [])
 
 
+def test_an_access_log_as_json(tmp_path: Path) -> None:
+    made = new(tmp_path / "mine", "-t", "access-log")
+    assert f"echo '{ACCESS}' >> incoming/access.log" in made.output
+    folder = tmp_path / "mine"
+    with running(folder / "main.troy", folder) as daemon:
+        daemon.wait_for("ready")
+        (folder / "incoming" / "access.log").write_text(f"{ACCESS}\nno access log\n")
+        wait_until(lambda: len(_lines(folder / "out.jsonl")) == 1 and len(_lines(folder / "dead.jsonl")) == 1)
+        assert daemon.terminate() == 0
+    record = json.loads(_lines(folder / "out.jsonl")[0])
+    assert (record["response"], record["verb"], record["agent"]) == (200, "GET", '"curl/8"')
+    assert json.loads(_lines(folder / "dead.jsonl")[0]) == {"line": "no access log"}
+
+
+def test_lines_to_kafka_and_back(tmp_path: Path) -> None:
+    assert new(tmp_path, "-t", "kafka").exit_code == 0
+    with cluster() as broker:
+        put(broker, "events", b'{"n": 1}')  # there is the topic then
+        port = free_port()
+        options = ("--set", f"listen=127.0.0.1:{port}", "--set", f"broker={broker}")
+        with running(tmp_path / "main.troy", tmp_path, *options) as daemon:
+            daemon.wait_for("ready")
+            client = Client(port)
+            client.send(b'{"n": 2}\nrubbish\n{"n": 3}\n')
+            wait_until(lambda: _numbers(tmp_path / "out.jsonl") == [1, 2, 3])
+            client.close()
+            assert daemon.terminate() == 0
+    assert "rubbish" in _lines(tmp_path / "dead.jsonl")[0]
+
+
+@pytest.mark.parametrize("template", ["echo", "spark", "kafka", "http", "follow", "syslog", "access-log"])
+def test_its_last_words_send_something(template: str, tmp_path: Path) -> None:
+    last = new(tmp_path / "mine", "-t", template).output.splitlines()[-1].split()[0]
+    assert last in {"exec", "curl", "echo", "logger"}
+
+
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
@@ -118,7 +155,7 @@ def _lines(path: Path) -> list[str]:
         (
             ["x", "-t", "nothing"],
             2,
-            "there is no template 'nothing': there are echo, forward, http, follow, syslog, spark, connector, codec, framing",
+            "there is no template 'nothing': there are echo, forward, http, follow, syslog, access-log, kafka, spark, connector, codec, framing",
         ),
         (["1x", "-t", "connector"], 2, "'1x' cannot be the name of a Python module: use small letters, digits and _"),
         *(
@@ -242,7 +279,7 @@ def test_a_codec_and_a_framing_from_a_stranger(
 
 
 def _numbers(*files: Path) -> list[int]:
-    return sorted(json.loads(line)["n"] for path in files for line in path.read_text().splitlines())
+    return sorted(json.loads(line)["n"] for path in files for line in _lines(path))
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,19 @@ def test_a_sink_that_moves_to_another_log_is_told_what_it_loses() -> None:
     )
     after = after.replace(
         "/pipeline/before to /connector/log;",
-        "/pipeline/before to /connector/log;\nconnect /pipeline/before to /connector/log2;",
+        "/pipeline/before to /connector/log2;",
     ).replace("/connector/log to /pipeline/after", "/connector/log2 to /pipeline/after")
     words = "main::out is not behind it any more: it does not get what waits there"
     assert AfterRestart("log", "connector main::log", words) in difference(FLOW, after, 5)
+
+
+def test_a_sink_with_another_name_is_told_how_it_goes_on(tmp_path: Path) -> None:
+    renamed = FLOW.replace("connector out", "connector archive").replace("/connector/out", "/connector/archive")
+    words = (
+        "main::out is not behind it any more: it does not get what waits there. If it is main::archive now, "
+        f"`walflow wal rename {tmp_path / 'state'} out archive`, while walflow is stopped, lets it go on where it was"
+    )
+    assert AfterRestart("log", "connector main::log", words) in difference(FLOW, renamed, 5)
 
 
 def test_a_log_elsewhere_is_a_difference() -> None:

@@ -538,3 +538,11 @@ def test_any_single_byte_gone_wrong_is_survived_by_every_command(path: Path) -> 
                 result = run(command, path)
                 assert result.exit_code in (0, 1), (name, byte, result.output)
                 assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_repair_of_what_is_not_there_says_so(tmp_path: Path) -> None:
+    result = run("repair", tmp_path / "nosuch")
+    assert result.exit_code == 74
+    assert result.output == (
+        f"walflow: {tmp_path / 'nosuch'}: there is no log there, and nothing to repair; the path is the `path` of a `wal` in a flow file\n"
+    )

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import ValidationError
 
 from connectors.kafka import KafkaProducer
+from connectors.kafka.options import KNOWN
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.producing import KafkaProducing
-from connectors.kafka.settings import KafkaAway
+from connectors.kafka.settings import NO_SUCH, KafkaAway, reason_of
 from tests.connectors.kafka_world import PATIENCE, cluster, messages_of, producing, until
 from tests.system.certificates import Authority
 from walflow.runtime.loop import LoopScheduler
@@ -246,6 +247,7 @@ def options(**keys: object) -> KafkaProducer:
         ({"brokers": ["h:1,i:1"]}, "is not host:port"),
         ({"topic": "a topic"}, "match pattern"),
         ({"rdkafka_options": {"foo": 1}}, 'No such configuration property: "foo"'),
+        ({"rdkafka_options": {"batch.size": 1000, "lingr.ms": 5}}, "did you mean `linger.ms`?"),
         ({"rdkafka_options": {"linger.ms": -5}}, "outside allowed range"),
         ({"rdkafka_options": {"acks": 1}}, "acks is set by the connector"),
         ({"rdkafka_options": {"sasl.password": "x"}}, "name a file with it in `sasl`"),
@@ -334,3 +336,15 @@ def test_warnings(keys: dict[str, object], warns: list[str]) -> None:
     assert len(found) == len(warns)
     assert all(part in said for part, said in zip(warns, found, strict=True))
     assert "put a log upstream" in options(**keys).guarantee(behind_log=False).warnings[-1]
+
+
+def test_librdkafka_knows_each_option_that_is_suggested() -> None:
+    assert [name for name in KNOWN if NO_SUCH in said_of(name)] == []
+
+
+def said_of(name: str) -> str:
+    try:
+        Producer({"log_level": 0, name: "no such value"})
+    except KafkaException as refused:
+        return reason_of(refused)
+    return ""

@@ -28,6 +28,11 @@ flow
   connect /connector/ticks to /pipeline/way;
   connect /connector/ticks/err to /pipeline/way;
   connect /pipeline/way to /connector/log;
+  define connector null from null;
+  create connector null;
+  create pipeline after from pipelines::passthrough;
+  connect /connector/log to /pipeline/after;
+  connect /pipeline/after to /connector/null;
 end;
 """
 
@@ -68,10 +73,10 @@ def test_a_name_deployed_in_two_files() -> None:
     assembly, said = checked("a.troy", "b.troy")
     assert assembly is None
     assert said.splitlines() == [
-        "b.troy:24:13: error: flow `main` is deployed twice",
-        "   24 | deploy flow main;",
+        "b.troy:29:13: error: flow `main` is deployed twice",
+        "   29 | deploy flow main;",
         "      |             ^^^^",
-        "      = first at a.troy:24:13",
+        "      = first at a.troy:29:13",
     ]
 
 

@@ -79,6 +79,7 @@ flow
   create pipeline second from split;
   connect /pipeline/split/left to /connector/null;
   connect /pipeline/split/right to /pipeline/second/second;
+  connect /pipeline/second/right to /connector/null;
 end;
 deploy flow main;
 """)
@@ -87,7 +88,11 @@ deploy flow main;
     assert replace(found, selects=tuple(one._replace(span=None) for one in found.selects)) == PipelinePlan(
         NodeId("main", "pipeline", "split"), ("in", "second"), ("left", "right"), selects
     )
-    assert [(link.source_port, link.target_port) for link in assembly.links] == [("left", "in"), ("right", "second")]
+    assert [(link.source_port, link.target_port) for link in assembly.links] == [
+        ("left", "in"),
+        ("right", "second"),
+        ("right", "in"),
+    ]
 
 
 def test_nothing_deployed_is_nothing_to_run() -> None:

@@ -1,4 +1,5 @@
 import errno
+import mmap
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +8,7 @@ import pytest
 
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, FaultyDisk, checkpoint, chunk_files, payloads, put, read, works
+from walflow.disk import RealDisk
 from walflow.errors import DiskFull, FailStop, ReadFailed
 from walflow.testing import MemoryDisk
 from walflow.testing.disk import Kept
@@ -319,38 +321,65 @@ def test_the_first_header_of_a_chunk_costs_one_record(open_log: Open, directory:
     assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
 
 
-def forget(log: Log) -> list[int]:
-    """The page cache loses the files of the log. The sizes of the files."""
-    sizes = []
-    for path in chunk_files(log.directory.path):
-        fd = os.open(path, os.O_RDWR)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        sizes.append(os.fstat(fd).st_size)
-        os.close(fd)
-    return sizes
+def write_past_the_page_cache(path: Path) -> None:
+    """The same file, of which nothing is in the page cache. A request to forget a file (POSIX_FADV_DONTNEED) is only a hint."""
+    data = path.read_bytes()
+    new = path.with_suffix(".new")
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)
+    with mmap.mmap(-1, -(-len(data) // 4096) * 4096) as aligned:
+        aligned[: len(data)] = data
+        assert os.write(fd, aligned) == len(aligned)
+    os.ftruncate(fd, len(data))
+    os.close(fd)
+    new.rename(path)
 
 
-def test_what_is_not_in_the_page_cache_is_cold_until_it_was_fetched(open_log: Open) -> None:
+def test_what_is_not_in_the_page_cache_is_cold(open_log: Open, directory: Path) -> None:
     log = open_log(1 << 20, 8, cache_bytes=0)
     if log.disk.filesystem(log.directory.path) not in ("ext4", "xfs", "btrfs"):
         pytest.skip("the file system does not say what it has cached")
     put(log, *[bytes([number]) * 300_000 for number in range(10)])
-    reader, sizes = log.reader(), forget(log)
-    assert len(sizes) > 2
+    files = chunk_files(str(directory))
+    assert len(files) > 2
+    log.close()
+    for path in files:
+        write_past_the_page_cache(Path(path))
+    log = open_log(1 << 20, 8, cache_bytes=0)
+    reader = log.reader()
     positions: list[int] = []
-    fetches = warm = 0
+    fetches = 0
     while positions[-1:] != [log.durable]:
         cold = reader.cold(1 << 20)
         if cold is not None:
             fetches += 1
-            cold.run()
-            warm += reader.cold(1 << 20) is None  # the kernel may need the room at any time
+            cold.run()  # what it brings may be gone again before the read: the kernel may need the room at any time
         positions += [record.position for record in reader.read(1 << 20)]
     assert positions == list(range(1, 11))
     assert fetches
-    assert warm
     assert reader.cold(1 << 20) is None, "there is nothing to read"
+
+
+def test_what_was_just_written_is_in_the_page_cache(tmp_path: Path) -> None:
+    disk = RealDisk()
+    fd = disk.open(str(tmp_path / "file"), create=True)
+    disk.write(fd, [bytes(4096)], 0)  # not on disk yet, so the kernel cannot do without it
+    assert disk.cached(fd, 4096, 0)
+    disk.close(fd)
+
+
+def test_what_is_cold_is_fetched_with_the_reads_that_it_names() -> None:
+    disk = Reads({})
+    log = Log(LogOptions("/log", 1 << 20, 8, cache_bytes=0), disk)
+    put(log, *[b"." * 300_000] * 10)
+    disk.cold = True
+    cold = log.reader().cold(1 << 20)
+    assert cold is not None
+    disk.read_now.clear()
+    cold.run()
+    for path, offset, size in cold.spans:
+        reads = sorted((at, length) for of, at, length in disk.read_now if of == path)
+        assert reads[0][0] == offset
+        assert [at + length for at, length in reads] == [*(at for at, _ in reads[1:]), offset + size]
 
 
 @pytest.mark.parametrize("size", [1, 100, 5000, 1 << 20])

@@ -50,7 +50,7 @@ def check(
         bool,
         typer.Option(
             "--environment",
-            help="Try what `run` would need: directories, files, ports, peers, certificates. It changes nothing. Exit code 69 if "
+            help="Try what `run` would need: directories, files, ports, peers, certificates, disk for the logs. It changes nothing. Exit code 69 if "
             "something cannot be had, as a port that a running daemon has.",
         ),
     ] = False,

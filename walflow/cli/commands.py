@@ -12,7 +12,29 @@ from walflow.exit_codes import EX_USAGE
 _OPTIONS: Final[Mapping[str, str]] = {"help": "--help", "version": "--version"}
 
 
+FOR_EXAMPLE: Final[Mapping[str, str]] = {
+    "directory": "hello",
+    "files": "main.troy",
+    "folders": "tests",
+    "kind": "tcp_server",
+    "new": "archive",
+    "old": "out",
+    "path": "state",
+    "position": "42",
+}
+"""A word for each argument that a command must have, by the name of its parameter."""
+
+
 class Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:  # Any: as below
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as wrong:
+            missing: Any = wrong
+            if type(wrong).__name__ == "MissingParameter" and not wrong.message and missing.ctx is not None:
+                wrong.message = example(missing.ctx)
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # Any: typer's classes of these are private
         word = args[0] if args else ""
         if (
@@ -27,3 +49,9 @@ class Commands(TyperGroup):
             typer.echo(f"walflow: no command `{word}`: {known}", err=True)
             raise typer.Exit(EX_USAGE)
         return super().resolve_command(ctx, args)
+
+
+def example(ctx: Any) -> str:
+    """A call of the command with each argument that it must have."""
+    needed = [param.name for param in ctx.command.params if param.param_type_name == "argument" and param.required]
+    return f"For example: {' '.join([ctx.command_path, *(FOR_EXAMPLE[name] for name in needed)])}"

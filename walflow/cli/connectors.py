@@ -18,6 +18,7 @@ from walflow.diagnostics import did_you_mean
 from walflow.exit_codes import EX_CONFIG
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors as registered
+from walflow.substitutes import substitute
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts and editors.")]
 
@@ -72,8 +73,12 @@ def show(
     with _said():
         classes = registered()
         if kind not in classes:
-            hint = did_you_mean(kind, classes)
-            raise NotLoadable(f"Unknown connector type {kind}" + (f": {hint}" if hint else ""))
+            hint = (
+                substitute("connector", kind)
+                or did_you_mean(kind, classes)
+                or "`walflow connectors list` names them all"
+            )
+            raise NotLoadable(f"unknown connector type `{kind}`: {hint}")
         connector = classes[kind]
     if as_json:
         typer.echo(json.dumps(_document(kind, connector), indent=2))

@@ -1,15 +1,17 @@
 """`walflow check --environment`: what `run` would need, opened and closed again."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
 from walflow.admin.text import printable
 from walflow.errors import WalflowError
-from walflow.needs import Need, readable_file
+from walflow.needs import Need, Room, file_system_of, fit, readable_file
 from walflow.plan import Assembly
 
 AT_ONCE: Final = 16  # trials; a peer that does not answer takes five seconds
@@ -24,7 +26,7 @@ class Tried(NamedTuple):
 
 
 def tried(assembly: Assembly) -> list[Tried]:
-    needs = list(_needs(assembly))
+    needs = list(_together(_needs(assembly)))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = list(threads.map(_wrong, [need for _, need in needs]))
     return [Tried(subject, need.what, wrong) for (subject, need), wrong in zip(needs, answers, strict=True)]
@@ -36,6 +38,27 @@ def _needs(assembly: Assembly) -> Iterator[tuple[str, Need]]:
             yield str(plan.id), need
     for file in assembly.environment.files:
         yield "secret", readable_file(file)
+
+
+def _together(needs: Iterable[tuple[str, Need]]) -> Iterator[tuple[str, Need]]:
+    """What is to grow on one file system as one need: each log may fit there, and all of them not."""
+    growing: dict[int, list[tuple[str, Need, Room]]] = defaultdict(list)
+    for subject, need in needs:
+        if need.room is None:
+            yield subject, need
+        else:
+            try:
+                growing[file_system_of(need.room.directory)].append((subject, need, need.room))
+            except OSError:
+                yield subject, need  # its trial says why
+    for those in growing.values():
+        subjects, alone, rooms = zip(*those, strict=True)
+        if len(those) == 1:
+            yield subjects[0], alone[0]
+        else:
+            where = ", ".join(one.directory for one in rooms)
+            what = f"{sum(one.most for one in rooms):,} bytes of disk in {where} together"
+            yield ", ".join(subjects), Need(what, partial(fit, rooms))
 
 
 def _wrong(need: Need) -> str | None:

@@ -13,6 +13,7 @@ from walflow.lang.allow import WORD
 from walflow.plan import Assembly
 from walflow.plan.regions import regions
 
+LONG = 160  # letters of a sentence that is printed once, though several paths have it
 _COLOURS = {"error": "bold red", "warning": "bold yellow"}
 
 
@@ -51,7 +52,8 @@ def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None, *, 
     if more:
         lines.append(Text(more))
     if promised:
-        lines += [line for promise in promised.paths for line in _path(promise)]
+        said: dict[str, str] = {}
+        lines += [line for promise in promised.paths for line in _path(promise, said)]
         if promised.more:
             lines.append(Text(f"and more paths: these are the first {len(promised.paths)}"))
         lines += [Text(sentence) for sentence in promised.stops]
@@ -73,19 +75,29 @@ def _coloured(diagnostic: Diagnostic) -> Text:
     return text
 
 
-def _path(promise: Promise) -> list[Text]:
+def _path(promise: Promise, said: dict[str, str]) -> list[Text]:
+    """`said`: long sentences of the paths above, each with the first connector that it was said of."""
     path = promise.path
     lines = [Text.assemble((f"{path.source.flow}: {chain(path)}", "bold"))]
     if promise.source:
-        lines.append(Text(f"    {path.source.name}: {promise.source}"))
+        lines.append(Text(f"    {path.source.name}: {_once(promise.source, path.source.name, said)}"))
     if promise.sink:
-        lines.append(Text(f"    {path.sink.name}: {promise.sink}"))
+        lines.append(Text(f"    {path.sink.name}: {_once(promise.sink, path.sink.name, said)}"))
     if promise.once:
-        lines.append(Text(f"    {path.sink.name}: {promise.once}"))
+        lines.append(Text(f"    {path.sink.name}: {_once(promise.once, path.sink.name, said)}"))
     lines += [Text(f"    {path.sink.name}: an event may still come twice: {why}") for why in promise.repeats]
     if promise.ends_in:
         lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
     return lines
+
+
+def _once(sentence: str, name: str, said: dict[str, str]) -> str:
+    if len(sentence) < LONG:
+        return sentence
+    if sentence not in said:
+        said[sentence] = name
+        return sentence
+    return "as above" if said[sentence] == name else f"as {said[sentence]} above"
 
 
 def _warning(words: str) -> Text:

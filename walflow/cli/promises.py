@@ -1,7 +1,7 @@
 """The guarantees of a flow, path by path, in the words of its connectors."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -9,7 +9,7 @@ from walflow.codecs import GIVE_ANY_BYTE
 from walflow.contract import Guarantee, Risk, risk_name
 from walflow.framing import WHOLE
 from walflow.plan import Assembly, NodeId
-from walflow.plan.assembly import ERR, StateDomain
+from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
 from walflow.plan.on_spark import TYPE as SPARK
@@ -63,6 +63,8 @@ def promises(assembly: Assembly) -> PathPromises:
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
         + _forgetful(graph)
+        + _behind_the_log(paths[:MOST_PATHS], words, graph)
+        + _uncut(assembly)
         + _unseparated(assembly)
         + _settings(assembly)
         + _without_directory(assembly)
@@ -83,6 +85,52 @@ def _forgetful(graph: Graph) -> list[str]:
                 f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
             )
     return found
+
+
+def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], graph: Graph) -> list[str]:
+    """Filters and scripts that take a sink what it recognises repeats by, and could stand before the log."""
+    found: dict[tuple[NodeId, NodeId], list[NodeId]] = {}
+    for path in paths:
+        log, sink = path.source, path.sink
+        if not (words[sink].once and graph.connectors[log].connector.positions) or "/" in log.name:
+            continue
+        if graph.connectors[sink].connector.positions or not graph.sole_path(log, sink):
+            continue
+        losing = graph.losing(log, sink)
+        if losing and losing <= set(graph.movable(log)):
+            for node in losing:
+                found.setdefault((node, log), []).append(sink)
+    return [
+        f"{node}: it may stand before {log.name}, if {log.name} need not keep what it takes out. Behind {log.name}, "
+        f"{_listed(sorted(set(sinks)))} cannot recognise what {log.name} sends again"
+        for (node, log), sinks in sorted(found.items())
+    ]
+
+
+def _uncut(assembly: Assembly) -> list[str]:
+    """Sources that read a stream, which nothing cuts into events. It works as long as each write comes alone."""
+    read = {link.source for link in assembly.links if link.source_port != ERR}
+    return [
+        f"{plan.id}: one read of its stream is one event, so two that arrive together are taken for one, and so is a part of "
+        f"one; {_cutting(plan)}"
+        for plan in assembly.connectors
+        if plan.id in read
+        and plan.kind not in TAKES_NO_BYTES
+        and plan.codec is not None
+        and plan.codec.name not in {"binary", "null"}
+        and plan.preframing is not None
+        and not plan.preframing.finds_events
+    ]
+
+
+def _cutting(plan: ConnectorPlan) -> str:
+    assert plan.codec is not None
+    assert plan.preframing is not None
+    if plan.preframing.steps:
+        return "none of its preprocessors cuts the stream: `separate` cuts at newlines, `length-prefixed` by lengths"
+    if plan.codec.name in {*GIVE_ANY_BYTE, "yaml"}:
+        return '`preprocessors = ["length-prefixed"]` cuts it where the sender writes the length before each'
+    return '`preprocessors = ["separate"]` cuts it at newlines'
 
 
 def _unseparated(assembly: Assembly) -> list[str]:

@@ -1,5 +1,6 @@
 """`walflow check --running`: what a restart of the daemon with these files would change."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -116,9 +117,19 @@ def _left_out(now: RunningNow, assembly: Assembly, after: Mapping[str, NodeStatu
     for node in now.nodes.nodes:
         if node.log in then:
             had = _sinks(now.nodes.links, f"{node.flow}::{node.name}", connectors)
-            for sink in sorted(had - _sinks(links(assembly), then[node.log], connectors)):
+            have = _sinks(links(assembly), then[node.log], connectors)
+            for sink in sorted(had - have):
                 words = f"{sink} is not behind it any more: it does not get what waits there"
-                yield AfterRestart("log", _name(node), words)
+                yield AfterRestart("log", _name(node), words + _renamed(sink, sorted(have - had), node.log))
+
+
+def _renamed(sink: str, new: Sequence[str], log: str) -> str:
+    """What to do if the sink is there by another name. Its mark has the name without the flow."""
+    if not new:
+        return ""
+    old, *names = (name.partition("::")[2] for name in (sink, *new))
+    command = f"walflow wal rename {shlex.quote(log)} {old} {names[0] if len(names) == 1 else 'NEW'}"
+    return f". If it is {' or '.join(new)} now, `{command}`, while walflow is stopped, lets it go on where it was"
 
 
 def _sinks(given: Sequence[tuple[str, str, str, str]], log: str, connectors: AbstractSet[str]) -> set[str]:

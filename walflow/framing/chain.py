@@ -55,16 +55,23 @@ def _loaded(name: str) -> Processor | None:
 
 class Incoming(NamedTuple):
     """`steps`: the first steps for the bytes. `framing`: finds the events in their output; WHOLE or MESSAGES: each
-    piece is one event. `messages`: the input is no stream of bytes but messages, each a piece."""
+    piece is one event. `messages`: the input is no stream of bytes but messages, each a piece. `steps_cut`: one of `steps`
+    cuts the stream into pieces."""
 
     steps: tuple[Step, ...]
     framing: Cutting
     messages: bool = False
+    steps_cut: bool = False
 
     @property
     def cut(self) -> bool:
         """Whether the last step joins its pieces and divides them again."""
         return self.framing is not WHOLE and self.framing is not MESSAGES
+
+    @property
+    def finds_events(self) -> bool:
+        """Whether an event begins and ends where the sender says so, and not where a read of the stream does."""
+        return self.cut or self.steps_cut or self.messages
 
     @property
     def resumable(self) -> bool:
@@ -100,7 +107,8 @@ def incoming(chain: Sequence[Named], *, messages: bool = False) -> Incoming:
     cutting = _cutting(links[-1][1], links[-1][2]) if links else None
     steps = links if cutting is None else links[:-1]
     made = tuple(_step(processor, config) for _, processor, config in steps)
-    return Incoming(made, cutting or (MESSAGES if messages else WHOLE), messages)
+    steps_cut = any(processor.cuts for _, processor, _ in steps)
+    return Incoming(made, cutting or (MESSAGES if messages else WHOLE), messages, steps_cut)
 
 
 def outgoing(chain: Sequence[Named], *, messages: bool = False) -> Outgoing:

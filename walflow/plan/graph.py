@@ -269,6 +269,24 @@ class Graph:
         between = _reach(self._outputs(source), self._forward) & _reach(self._inputs(sink), self._backward)
         return frozenset(port.node for port in between if port in self._losing)
 
+    def movable(self, log: NodeId) -> list[NodeId]:
+        """The pipelines behind a log through which each of its events passes, one after the other, and which could do the same
+        before it: they hold nothing, and each has one output."""
+        found: list[NodeId] = []
+        here = log
+        while True:
+            links = [
+                link for (node, name), some in self._links.items() if node == here and name != ERR for link in some
+            ]
+            if len(links) != 1 or links[0].target in self.connectors or links[0].target in found:
+                return found
+            entry = Port(links[0].target, links[0].target_port)
+            passed = _reach([entry], self._within) - {Port(entry.node, ERR)}
+            if passed & self._keeping or len(self._backward[entry]) > 1:
+                return found
+            here = entry.node
+            found.append(here)
+
     def _outputs(self, node: NodeId) -> list[Port]:
         return [Port(node, name) for name in self.connectors[node].connector.ports_used().outputs]
 
@@ -286,7 +304,7 @@ class Graph:
         return port.name in outputs and set(outputs) != {ERR}
 
 
-def _reach(begin: Iterable[Port], edges: Edges) -> set[Port]:
+def _reach(begin: Iterable[Port], edges: Mapping[Port, Sequence[Port]]) -> set[Port]:
     reached = set(begin)
     waiting = list(reached)
     while waiting:

@@ -1,7 +1,7 @@
 """Checks the links of a flow."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
 from typing import Literal, NamedTuple
 
 from walflow.contract import Ports
@@ -102,6 +102,7 @@ def check_unlinked(
     outgoing = Counter((link.source, link.source_port) for link in links)
     incoming = Counter(link.target for link in links)
     linked = {node for node, _ in outgoing} | set(incoming)
+    turned = _turned(nodes, links, outgoing, incoming)
     for node, at in nodes.items():
         if at.ports is None:
             continue
@@ -117,7 +118,31 @@ def check_unlinked(
         elif node.kind == "connector":
             _check_connector(node, at, outgoing, report)
         else:
-            _check_pipeline(node, at, outgoing, incoming, pipelines[node], report)
+            entered = {link.target_port for link in links if link.target == node}
+            left = {port for of, port in outgoing if of == node}
+            _check_pipeline(node, at, entered, left, pipelines[node], turned.get(node), report)
+
+
+def _turned(
+    nodes: Nodes, links: Collection[Link], outgoing: Counter[tuple[NodeId, str]], incoming: Counter[NodeId]
+) -> dict[NodeId, str]:
+    """Pipelines that have links in one direction only, each with the link to a connector that may be meant the other way: nothing
+    reads that connector, or it is a log that nothing is linked to."""
+    leads_on = {node for node, port in outgoing if port != ERR}
+    hints: dict[NodeId, str] = {}
+    for link in links:
+        source, target = nodes[link.source], nodes[link.target]
+        unread = target.ports is not None and bool({*target.ports.outputs} - {ERR}) and link.target not in leads_on
+        if link.target.kind == "connector" and unread and not incoming[link.source]:
+            hints[link.source] = _other_way(link)
+        elif source.forwards and not incoming[link.source] and link.target not in leads_on:
+            hints[link.target] = _other_way(link)
+    return hints
+
+
+def _other_way(link: Link) -> str:
+    ends = [f"/{node.kind}/{node.name}" for node in (link.target, link.source)]
+    return f"is the link the wrong way round? `connect {ends[0]} to {ends[1]};`"
 
 
 def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId, str]], report: Report) -> None:
@@ -129,9 +154,9 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
     reads = any(outgoing[node, port] for port in at.ports.outputs)
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:
-        # a server or a console may be used only for output; a log without a reader fills up
+        # a server or a console may be used only for output; of a log without a reader each event is acked, and gone
         if at.forwards:
-            hint = "nothing reads it, so it fills up and stops its sources"
+            hint = "nothing reads it, so what comes to it is acked and dropped"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
         elif reads:
             hint = "what it reads is dropped"
@@ -141,19 +166,38 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
 def _check_pipeline(
     node: NodeId,
     at: GraphNode,
-    outgoing: Counter[tuple[NodeId, str]],
-    incoming: Counter[NodeId],
+    entered: AbstractSet[str],
+    left: AbstractSet[str],
     plan: PipelinePlan,
+    turned: str | None,
     report: Report,
 ) -> None:
-    if not incoming[node]:
-        report(
-            warning(
-                f"nothing is linked to pipeline `{node.name}`", at.created, "no event comes to it", name="unlinked"
-            )
-        )
+    """`entered`, `left`: its ports that links lead to, and those that they come from."""
+    if not entered:
+        message = f"nothing is linked to pipeline `{node.name}`"
+        report(warning(message, at.created, turned or "no event comes to it", name="unlinked"))
+    reached = _reached(plan, entered)
+    outputs = sorted(reached & set(plan.outputs) - {ERR})
+    if outputs and not reached & left and not reached & {one.name for one in plan.operators if one.run_as}:
+        hint = f"link it: `connect /pipeline/{node.name} to /connector/…;`, to a `null` if it is meant so"
+        message = f"pipeline `{node.name}` drops every event that comes to it: {one_of(outputs)} of it is not linked"
+        report(error(message, at.created, turned or hint))
+        return
     selected = {select.target for select in plan.selects}
     for port in plan.outputs:
-        if port in selected and not outgoing[node, port]:
+        if port in selected and port not in left:
             hint = "events that come to it end there, and count as delivered"
             report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint, name="unlinked"))
+
+
+def _reached(plan: PipelinePlan, begin: AbstractSet[str]) -> set[str]:
+    """The places and outputs that events come to by selects, scripts and operators. What is rejected does not count."""
+    through = plan.through
+    reached = set(begin)
+    waiting = list(begin)
+    while waiting:
+        place = waiting.pop()
+        onward = {select.target for select in plan.selects_from(place)} | set(through.get(place, ()))
+        waiting += onward - reached
+        reached |= onward
+    return reached

@@ -61,6 +61,34 @@ def test_the_page_has_a_section_and_an_example_of_each() -> None:
     assert re.findall(r"`(\w+)`", listed) == sorted(_DEFINED)
 
 
+def _names(pattern: str) -> list[str]:
+    """Those that it makes, in their order."""
+    found: list[str] = []
+    for of, _, name in re.findall(r"%\{(\w+)(:(\w+))?\}", _DEFINED[pattern]):
+        found += [name] if name else _names(of)
+    return found
+
+
+def test_the_page_lists_the_names_that_patterns_make() -> None:
+    listed = PAGE.partition("<!-- the names -->")[2].partition("<!-- end of the names -->")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", listed, re.MULTILINE)
+    written = {pattern: re.findall(r"`(\w+)`", names) for pattern, names in rows}
+    assert written == {pattern: _names(pattern) for pattern in sorted(_DEFINED) if _names(pattern)}
+
+
+@pytest.mark.parametrize(
+    ("line", "without"),
+    [
+        ('h - - [23/Nov/2026:09:00:00 +0000] "GET / HTTP/1.1" 304 - "-" "x"', {"bytes", "rawrequest"}),
+        ('h - - [23/Nov/2026:09:00:00 +0000] "rubbish" 400 5 "-" "x"', {"verb", "request", "httpversion"}),
+    ],
+)
+def test_a_part_that_is_not_in_the_line_is_left_out(line: str, without: set[str]) -> None:
+    found = extractor("grok", "^%{COMBINEDAPACHELOG}")(line)
+    assert isinstance(found, dict)
+    assert set(_names("COMBINEDAPACHELOG")) - set(found) == without
+
+
 @pytest.mark.parametrize(
     ("name", "argument", "why"),
     [

@@ -32,6 +32,8 @@ class Starter(NamedTuple):
 
 
 _ECHO: Final = "exec 3<>/dev/tcp/127.0.0.1/65535; echo '{\"n\": 1}' >&3; head -n 1 <&3     # in bash"
+_LINE: Final = "exec 3<>/dev/tcp/127.0.0.1/65535; echo '%s' >&3     # in bash"
+ACCESS: Final = '127.0.0.1 - - [23/Nov/2026:09:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl/8"'
 TEMPLATES: Final = {
     "echo": Starter(
         "a server that logs each line, writes it to a file and sends it back",
@@ -54,9 +56,18 @@ TEMPLATES: Final = {
         "syslog by UDP and TCP, logged and written to a file as JSON",
         ("walflow check main.troy", "walflow run main.troy", "logger -n 127.0.0.1 -P 5514 -d hello"),
     ),
+    "access-log": Starter(
+        "access logs of Apache or nginx, each line as a record, logged and written to a file as JSON",
+        ("walflow check main.troy", "walflow run main.troy", f"echo '{ACCESS}' >> incoming/access.log"),
+        folders=("incoming",),
+    ),
+    "kafka": Starter(
+        "lines by TCP, logged, to a topic of Kafka; and the topic to a file",
+        ("walflow check --environment main.troy", "walflow run main.troy", _LINE % '{"n": 1}'),
+    ),
     "spark": Starter(
         "lines by TCP, logged, a query on Spark, its results in a file",
-        ("walflow check --spark main.troy", "walflow run main.troy"),
+        ("walflow check --spark main.troy", "walflow run main.troy", _LINE % '{"host": "web-1"}'),
     ),
     "connector": Starter(
         "a Python package with a connector of your own, and a flow that runs it",

@@ -113,8 +113,11 @@ def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Repai
     """The steps in their order; when they are done, look again. `keep`: the uuid of the log that stays if there are
     files of several. Raises Unusable if there is nothing to repair."""
     if not os.path.isdir(path):
-        what = "it is not a directory" if os.path.lexists(path) else "there is nothing"
-        raise Unusable(f"{path}: is not a log: {what}; move away the files there, or give the log another path")
+        if not os.path.lexists(path):
+            raise Unusable(
+                f"{path}: there is no log there, and nothing to repair; the path is the `path` of a `wal` in a flow file"
+            )
+        raise Unusable(f"{path}: is not a log: it is not a directory; move it away, or give the log another path")
     steps = _not_writable(path)
     if steps:
         return steps
