@@ -73,7 +73,7 @@ def test_each_event_is_in_the_table_once_though_it_came_twice(tmp_path: Path) ->
             sender.kill()
             sender = Daemon(flow, tmp_path)
         assert sender.terminate() == 0
-        while sender.last("stopped")["left"]:  # more than a slow machine delivers while it drains: it stays in the log
+        while sender.last("stopped")["left"]:  # more than is delivered in a drain: it stays in the log
             sender = Daemon(flow, tmp_path)
             receiver.wait_for_more(1)
             assert sender.terminate() == 0

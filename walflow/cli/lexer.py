@@ -63,7 +63,7 @@ def _states(source: Rule) -> dict[str, list[Any]]:
     """A state for each rule with a beginning and an end, and `root`."""
     rules: Rule = source["repository"]
     states = {
-        name: [(rule["end"], _end(rule), "#pop"), *_entries(rule, rules), (r"(?s).", token_of(rule["name"]))]
+        name: [(rule["end"], _end(rule), "#pop"), *_entries(rule, rules), (r"(?s).", _content(rule))]
         for name, rule in rules.items()
         if "begin" in rule
     }
@@ -83,8 +83,13 @@ def _entries(rule: Rule, rules: Rule) -> Iterator[Any]:
             yield from _entries(found, rules)
 
 
-def _begin(rule: Rule) -> Token:
-    return token_of(rule.get("beginCaptures", {}).get("0", rule)["name"])
+def _content(rule: Rule) -> Token:
+    return token_of(rule["contentName"] if "contentName" in rule else rule["name"])
+
+
+def _begin(rule: Rule) -> Token | Callable[..., Iterator[tuple[int, Token, str]]]:
+    captures: Rule = rule.get("beginCaptures", {})
+    return _captures(captures) if captures and "0" not in captures else token_of(captures.get("0", rule)["name"])
 
 
 def _end(rule: Rule) -> Token:
