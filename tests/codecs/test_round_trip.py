@@ -153,6 +153,17 @@ def syslog_kept(read: Any, value: Any) -> tuple[object, object]:
     return {key: read[key] for key in kept}, {key: value[key] for key in kept}
 
 
+@pytest.mark.parametrize("name", ["msgpack"])
+@pytest.mark.parametrize("value", [math.inf, [math.nan], {"a": -math.inf}])
+def test_a_number_that_json_has_not_is_not_written(name: str, value: object) -> None:
+    with pytest.raises(CannotEncode):
+        make(name, {}).encode(value)
+
+
+def test_a_process_without_a_program_is_kept() -> None:
+    read_again("syslog", {"protocol": "RFC3164", "appname": "-", "procid": "0"})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_read_is_written_and_read_as_the_same(name: str) -> None:
     config, payloads = payloads_of(name)

@@ -127,9 +127,9 @@ def test_prefixes_are_those_of_others() -> None:
 
 
 def test_plain_chains_are_plain_framings() -> None:
-    assert incoming(named("separate")) == ((), LINES, False)
-    assert incoming([]) == ((), WHOLE, False)
-    assert incoming([], messages=True) == ((), MESSAGES, True)
+    assert incoming(named("separate")) == ((), LINES, False, False)
+    assert incoming([]) == ((), WHOLE, False, False)
+    assert incoming([], messages=True) == ((), MESSAGES, True, False)
     assert outgoing(named("separate")) == ((), LINES)
     assert outgoing([]) == ((), WHOLE)
     assert outgoing(named("base64"), messages=True).framing is MESSAGES

@@ -145,9 +145,12 @@ flow
   with
     config = {{"interval": nanos::from_{unit}(3) + nanos::to_{unit}(nanos::from_{unit}(2) + 1)}}
   end;
+  define connector n from null;
   create connector m;
+  create connector n;
   create pipeline p from pipelines::passthrough;
   connect /connector/m to /pipeline/p;
+  connect /pipeline/p to /connector/n;
 end;
 deploy flow f;
 """)

@@ -50,9 +50,12 @@ class Msgpack(EventCodec):
 
     def encode(self, value: object) -> bytes:
         try:
-            return _encode(value)
+            payload = _encode(value)
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise CannotEncode(f"not msgpack: {error}") from error
+        if _perhaps_infinite(payload) and not is_finite(value):
+            raise CannotEncode("not msgpack that is supported: infinity or NaN")
+        return payload
 
     def whole(self, payload: bytes) -> bool:
         return True

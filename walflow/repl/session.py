@@ -19,7 +19,7 @@ from walflow.compile.reads import Decoded
 from walflow.compile.reference import shipped
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import CannotDecode, CannotEncode
-from walflow.lang.ast import DefineScript, Use
+from walflow.lang.ast import DefineConst, DefineScript, Use
 from walflow.lang.documented import NotDocumented, text_of
 from walflow.lang.files import search_path
 from walflow.lang.parser import parse_script
@@ -260,7 +260,10 @@ def _statements(text: str) -> Sequence[_Statement]:
         name = one.alias if isinstance(one, Use) else one.name
         written = _use(one) if isinstance(one, Use) else one.span.text
         found[one.span] = _Statement(written, "name", (type(one).__name__, name.text))
+    constants = {one.name.span for one in script.names if isinstance(one, DefineConst)}
     for effect in script.body or ():
+        if effect.span in constants:  # of constants alone: the value of the last one, which nobody has asked for
+            continue
         kind: Literal["let", "effect"] = "let" if isinstance(effect, LetNode) else "effect"
         found[effect.span] = _Statement(effect.span.text, kind)
     return [found[span] for span in sorted(found, key=lambda span: span.start)]

@@ -32,7 +32,7 @@ def _write_bsd(event: Mapping[str, object], zone: tzinfo, now: int) -> str:
         raise CannotEncode(f"timestamp {nanoseconds} is not between the years 1 and 9999")
     host = _text(event, "hostname") or "-"
     app, process = _text(event, "appname"), _text(event, "procid")
-    tag = f"{app or ''}[{process}]:" if process and app else f"{app or ''}:"
+    tag = f"{app or '-'}[{process}]:" if process else f"{app or ''}:"
     head = f"<{_priority(event)}>{MONTHS[when.month - 1]} {when.day:2} {when:%H:%M:%S} {host} {tag}"
     parts = [head, _write_structured(event), _msg(event)]
     return " ".join([part for part in parts if part])
