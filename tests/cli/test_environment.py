@@ -193,7 +193,14 @@ def log(path: str) -> Result:
     text = FLOW.format(
         source="metronome", source_config='{"interval": 1}', sink="wal", sink_config=f'{{"path": "{path}"}}'
     )
-    Path("main.troy").write_text(text.replace("codec", "# codec"), encoding="utf-8")
+    read = "  connect /connector/out to /pipeline/on;\n  connect /pipeline/on to /connector/nothing;\nend;\ndeploy"
+    text = text.replace("codec", "# codec").replace("end;\ndeploy", read)
+    text = text.replace(
+        "  create connector out;\n",
+        "  define connector nothing from null;\n  create connector out;\n  create connector nothing;\n"
+        "  create pipeline on from pipelines::passthrough;\n",
+    )
+    Path("main.troy").write_text(text, encoding="utf-8")
     return CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
 
 

@@ -156,8 +156,16 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
     for port in () if at.output_optional else unread:
         # a server or a console may be used only for output; of a log without a reader each event is acked, and gone
         if at.forwards:
-            hint = "nothing reads it, so what comes to it is acked and dropped"
-            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
+            message = (
+                f"connector `{node.name}` acks every event that comes to it, and drops it: `{port}` is not linked"
+            )
+            report(
+                error(
+                    message,
+                    at.created,
+                    f"link it: `connect /connector/{node.name} to …;`, to a `null` if it is meant so",
+                )
+            )
         elif reads:
             hint = "what it reads is dropped"
             report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
