@@ -313,9 +313,8 @@ def stuck_events(known: "Status") -> list[RenderableType]:
             if not connector.failed:
                 continue
             name = printable(f"{flow.name}::{connector.name}")
-            table = Table(
-                title=f"{name}: {connector.failed_events:,} events have failed and wait", title_justify="left"
-            )
+            waiting = "1 event has" if connector.failed_events == 1 else f"{connector.failed_events:,} events have"
+            table = Table(title=f"{name}: {waiting} failed", title_justify="left")
             for heading in ("position", "events", "sink", "tries", "attempts", "next try", "last error"):
                 table.add_column(heading, justify="left" if heading in ("sink", "last error") else "right")
             for part in connector.failed:
