@@ -191,7 +191,7 @@ async def test_what_ends_each_connection_is_the_logs_to_judge(behind_log: bool) 
             await world.until(lambda: world.inlet.acked[-1] == b"5\n", step=0.01)
         else:
             await world.until(lambda: len(world.peer.received) > 9, step=0.01)
-            assert world.inlet.failed == [], "there is nobody else who keeps them"
+            assert world.inlet.failed == [], "without a log the sink keeps them"
 
 
 async def test_a_goodbye_is_a_loss_at_once() -> None:

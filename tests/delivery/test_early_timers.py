@@ -8,6 +8,7 @@ from walflow import Frames, StreamId
 from walflow.delivery.resending import HeldBatch, Resending
 from walflow.framing import LINES
 from walflow.testing import MemoryOutlet, VirtualScheduler
+from walflow.testing.world import _Timer
 
 TICK = 1e-4  # seconds that pass with each look at the clock
 
@@ -23,7 +24,7 @@ class PassingTime(VirtualScheduler):
         self._now += TICK
         return self._now
 
-    def call_later(self, delay: float, call: Callable[[], None]):  # type: ignore[no-untyped-def]  # a timer of the class above
+    def call_later(self, delay: float, call: Callable[[], None]) -> _Timer:
         return super().call_later(delay - self._early, call)
 
 

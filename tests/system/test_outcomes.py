@@ -4,6 +4,7 @@ rejected events, and a bad event takes no good one along."""
 import json
 import re
 import socket
+import socketserver
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -302,3 +303,44 @@ def test_a_stop_does_not_wait_for_events_that_have_failed(tmp_path: Path) -> Non
                 "main::out takes no events",  # while it tries this event alone
             )
             assert daemon.last("stopped")["left"] == 1
+
+
+@contextmanager
+def echoing_all_but(bad: int, taken: list[int], connections: list[int]) -> Iterator[int]:
+    """A TCP server that sends back each line but one. Yields its port."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            connections.append(len(connections))
+            for line in self.rfile:
+                number = json.loads(line)["id"]
+                if number != bad:
+                    taken.append(number)
+                    self.wfile.write(line)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def test_an_event_that_is_never_echoed_holds_up_newer_ones_for_a_few_tries_only(tmp_path: Path) -> None:
+    taken: list[int] = []
+    connections: list[int] = []
+    with echoing_all_but(0, taken, connections) as port:
+        file = tmp_path / "main.troy"
+        keys = f'"url": "127.0.0.1:{port}", "ack": "echo", "echo_timeout": 100000000'
+        text = FLOW.replace("http_client\n  with", 'tcp_client\n  with postprocessors = ["separate"],')
+        file.write_text(text.replace('"url": "http://127.0.0.1:PORT/", CONFIG', keys))
+        with running(file, tmp_path, admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            client = Client(daemon.port())
+            client.send(b'{"id":0}\n')
+            wait_until(lambda: len(connections) > 1)
+            client.send(b'{"id":1}\n')
+            admin.until(lambda admin: admin.metrics()["walflow_wal_acked_events_total", "log"] > 0)
+            assert len(connections) < 8, "the peer is there: no reason to keep the order for half a minute"
+            client.close()
+            daemon.terminate()

@@ -167,7 +167,7 @@ class _Others(logging.Handler):
 
 
 PLAIN: Final = frozenset({"asyncio"})  # their messages without arguments begin with words of theirs
-PEERS_FAULT: Final = frozenset({"aiohttp.http_exceptions"})  # modules of errors that whoever connects can cause
+PEERS_FAULT: Final = frozenset({"aiohttp.http_exceptions"})  # modules of errors that any peer can cause
 _MADE: Final = re.compile(r"%[#0\- +]*[\d.*]*[a-zA-Z]|[^\w ,./;!?-]", re.ASCII)
 
 

@@ -21,6 +21,10 @@ class PeerLost(PeerAway):
     """The connection ended with events on it that are not known to have arrived. They may be sent again."""
 
 
+class NotAnswered(WalflowError):
+    """The peer reads, and has not sent an event back in time. It may never do so."""
+
+
 class EndsEach(HandedBack):
     """The same, of several connections, one after the other: one of the events may be what ends them."""
 
@@ -77,13 +81,14 @@ class ClientSink:
         self._connection = None
         if not self._closing:
             self.trigger(f"lost {self._peer}: {reason}")
-        again = self._acks.lost(connection.writing.give_up(), PeerLost(f"lost {self._peer}: {reason}"))
+        lost = f"lost {self._peer}: {reason}"
+        cause = NotAnswered(lost) if self._overdue else PeerLost(lost)
+        again = self._acks.lost(connection.writing.give_up(), cause)
         self._held.extendleft(reversed(again))
         ends_each = self._ends_each(again)
         if self._overdue or self._inlet.replaceable or ends_each:
             self._overdue = False
-            lost = f"lost {self._peer}: {reason}"
-            self._fail_held(EndsEach(lost) if ends_each else PeerLost(lost))
+            self._fail_held(EndsEach(lost) if ends_each else cause)
 
     def _ends_each(self, left: Sequence[Block]) -> bool:
         """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and

@@ -262,7 +262,9 @@ def _statements(text: str) -> Sequence[_Statement]:
         found[one.span] = _Statement(written, "name", (type(one).__name__, name.text))
     constants = {one.name.span for one in script.names if isinstance(one, DefineConst)}
     for effect in script.body or ():
-        if effect.span in constants:  # of constants alone: the value of the last one, which nobody has asked for
+        if (
+            effect.span in constants
+        ):  # the line has constants alone: the parser adds the value of the last one, and a session does not show it
             continue
         kind: Literal["let", "effect"] = "let" if isinstance(effect, LetNode) else "effect"
         found[effect.span] = _Statement(effect.span.text, kind)
