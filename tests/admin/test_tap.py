@@ -288,3 +288,22 @@ async def test_no_more_taps_than_allowed_are_open_while_their_conditions_are_rea
         assert taps.open() == MOST
         taps.close()
     assert taps.open() == 0
+
+
+async def test_a_tap_that_counts_as_open_shows_what_comes_next() -> None:
+    """It was counted while its condition was still compiled. What came then was shown to nobody."""
+    ports = WatchedPorts()
+    port = ports.add(PORT, Taker())
+    taps = Taps(ports, TapRules(True))
+    application = web.Application()
+    application.router.add_get("/tap", taps.answer)
+    client: TestClient[web.Request, web.Application] = TestClient(TestServer(application))
+    async with client:
+        asked = asyncio.create_task(client.get("/tap", params={"at": "main", "where": "event.n > 1"}))
+        while not taps.open():
+            await asyncio.sleep(0)
+        port.accept(block(b'{"n":2}'))
+        answer = await asked
+        assert json.loads(await answer.content.readline()) == {"ports": [str(PORT)]}
+        assert json.loads(await answer.content.readline())["event"] == {"n": 2}
+        taps.close()

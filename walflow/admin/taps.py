@@ -23,7 +23,7 @@ class Taps:
         self._ports = ports
         self._rules = rules
         self._running: set[asyncio.Task[None]] = set()
-        self._begun = 0  # those too that are not running yet
+        self._begun = 0  # those too whose condition is still compiled
         self._closed = False
 
     @property
@@ -31,8 +31,8 @@ class Taps:
         return self._rules.allowed
 
     def open(self) -> int:
-        """How many are open."""
-        return self._begun
+        """How many see what passes."""
+        return len(self._running)
 
     def close(self) -> None:
         self._closed = True
@@ -65,26 +65,30 @@ class Taps:
             where = await asyncio.to_thread(condition, wanted.where) if wanted.where else None
         except NotAnExpression as error:
             return _refused(400, str(error))
-        tap = RunningTap(self._ports, names, self._rules, limit=wanted.limit, raw=wanted.raw, where=where)
+        if self._closed:
+            return _refused(503, "the daemon ends")
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        await response.prepare(request)
-        task = asyncio.create_task(self._send(tap, response, names), name="tap")
-        self._running.add(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-            self._running.discard(task)
+        # Before the answer begins: a client that has it may rely on the tap.
+        with RunningTap(self._ports, names, self._rules, limit=wanted.limit, raw=wanted.raw, where=where) as tap:
+            task = asyncio.create_task(self._send(request, tap, response, names), name="tap")
+            self._running.add(task)
+            try:
+                await asyncio.wait([task])
+            finally:
+                task.cancel()
+                self._running.discard(task)
         return response
 
-    async def _send(self, tap: RunningTap, response: web.StreamResponse, names: Sequence[PortName]) -> None:
+    async def _send(
+        self, request: web.Request, tap: RunningTap, response: web.StreamResponse, names: Sequence[PortName]
+    ) -> None:
         try:
+            await response.prepare(request)
             await response.write(msgspec.json.encode({"ports": list(map(str, names))}) + b"\n")
-            with tap:
-                async with aclosing(tap.lines()) as found:
-                    async for lines in found:
-                        async with asyncio.timeout(PATIENCE):
-                            await response.write(lines)
+            async with aclosing(tap.lines()) as found:
+                async for lines in found:
+                    async with asyncio.timeout(PATIENCE):
+                        await response.write(lines)
         except (ConnectionError, TimeoutError):
             return  # the client has gone, or does not read
 

@@ -61,10 +61,11 @@ class RunningTap:
         self._shown = Shown(rules, raw=raw)
         self._clock = asyncio.get_running_loop().time
         self._worked = 0.0  # seconds, on the last sample
-        self._room: float = 0  # events that may be shown
+        self._room: float = limit  # events that may be shown
         self._counts = TapCounts(0)
 
     def __enter__(self) -> Self:
+        self._want()
         self._ports.watch(self._sampler, self._names)
         return self
 
@@ -74,10 +75,10 @@ class RunningTap:
     async def lines(self) -> AsyncGenerator[bytes]:
         """Events and, once a second, what was counted. While the caller does not ask for more, a few blocks are held, and
         all others pass."""
-        limit = self._room = self._limit
+        limit = self._limit
         counted = self._clock()
         while True:
-            self._sampler.want(EXAMINED if self._condition is not None else int(self._room))
+            self._want()
             begun = self._clock()
             await self._next(counted + self._every)
             self._worked = 0.0
@@ -88,6 +89,9 @@ class RunningTap:
                 counted = self._clock()
             await asyncio.sleep(max(PAUSE, REST * self._worked))
             self._room = min(limit, self._room + limit * (self._clock() - begun))
+
+    def _want(self) -> None:
+        self._sampler.want(EXAMINED if self._condition is not None else int(self._room))
 
     async def _next(self, until: float) -> None:
         """A block, or the time of the next count."""
