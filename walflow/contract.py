@@ -96,6 +96,7 @@ class Connector(BaseModel):
 
     `transactional`: the source half needs the outcome of every block (a log, a broker's consumer). `forwards`: the
     source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
+    `answers`: all that the source half sends are answers to what the sink half accepted, so a drain does not stop it.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
     no mistake if nothing is linked to its `out`, because others read it as well. `messages`: it reads and writes
     messages. Without pre- and postprocessors, each message is an event. It uses `Stream.feed_messages` and
@@ -108,6 +109,7 @@ class Connector(BaseModel):
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     transactional: ClassVar[bool] = False
     forwards: ClassVar[bool] = False
+    answers: ClassVar[bool] = False
     positions: ClassVar[bool] = False
     output_optional: ClassVar[bool] = False
     messages: ClassVar[bool] = False

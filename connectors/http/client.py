@@ -22,6 +22,7 @@ class HttpClient(Connector):
     [HTTP](http.md#answers-that-http_client-gets) says what each answer means for the events."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
 
