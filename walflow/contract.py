@@ -120,6 +120,14 @@ class Connector(BaseModel):
         written)."""
         return self.ports
 
+    def sink_codec(self, codec: Codec | None) -> Codec | None:
+        """The codec in which events come to this instance's sink half, if it is not `codec`. None: each comes as it is."""
+        return codec
+
+    def mixed(self) -> bool:
+        """Whether what this instance reads is not all in its `codec`, because each message says what it is."""
+        return False
+
     def parts(self) -> bool:
         """Whether this instance's source half sends to each of `Outlet.lanes` on its own, so that a sink that is away stops
         only its own lane."""
