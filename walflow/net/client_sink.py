@@ -82,19 +82,20 @@ class ClientSink:
         if not self._closing:
             self.trigger(f"lost {self._peer}: {reason}")
         lost = f"lost {self._peer}: {reason}"
-        cause = NotAnswered(lost) if self._overdue else PeerLost(lost)
-        again = self._acks.lost(connection.writing.give_up(), cause)
+        unwritten = connection.writing.give_up()
+        ends_each = self._ends_each(self._acks.unanswered(unwritten))
+        cause = NotAnswered(lost) if self._overdue else EndsEach(lost) if ends_each else PeerLost(lost)
+        again = self._acks.lost(unwritten, cause)
         self._held.extendleft(reversed(again))
-        ends_each = self._ends_each(again)
         if self._overdue or self._inlet.replaceable or ends_each:
             self._overdue = False
-            self._fail_held(EndsEach(lost) if ends_each else cause)
+            self._fail_held(cause)
 
-    def _ends_each(self, left: Sequence[Block]) -> bool:
+    def _ends_each(self, left: int) -> bool:
         """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and
         divides what was sent together (decision 0047)."""
         sent, self._sent = self._sent, 0
-        if sent > sum(block.frames.count for block in left):
+        if sent > left:
             self._fruitless = 0
         elif sent:
             self._fruitless += 1
