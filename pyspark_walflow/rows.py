@@ -1,4 +1,4 @@
-"""What a result row becomes: one line of JSON. docs/reference/spark-results.md has the table.
+"""What a result row becomes: one line of JSON. docs/reference/spark.md has the table.
 
 Column by column: each becomes a list of JSON texts, and only then rows are made of them. Nested values are flat
 columns as well, cut up by their offsets.

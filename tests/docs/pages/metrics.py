@@ -1,4 +1,4 @@
-"""Makes docs/reference/metrics.md from the code: `python -m walflow.admin.reference > docs/reference/metrics.md`."""
+"""docs/reference/metrics.md, from the code."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -37,7 +37,7 @@ The process's own metrics are there too, with the names that every Prometheus cl
 """
 
 
-def page() -> str:
+def metrics_page(page: str) -> str:
     groups = {
         "Components": {name: family for name, family in CATALOGUE.items() if _group(name, family) == "component"},
         "Logs": {name: family for name, family in CATALOGUE.items() if _group(name, family) == "log"},
@@ -55,7 +55,3 @@ def _table(title: str, families: Mapping[str, Family]) -> Iterator[str]:
     for name, family in families.items():
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{exposed(name)}` | {family.kind} | {labels} | {family.help} |\n"
-
-
-if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201  # it is what this is for

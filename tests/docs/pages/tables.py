@@ -1,43 +1,20 @@
-"""Makes the pages of docs/reference that come from the code: `make pages`, or `python -m walflow.cli.reference
-docs/reference`.
-
-The pages of connectors, operators and commands are made completely; of the page of codecs, only its two tables.
-"""
+"""Pages of docs/reference that come from the code, of one table or few: operators, commands, warnings, codecs, tremor's names."""
 
 import re
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import typer
 from typer.core import TyperArgument, TyperGroup
 
+from tests.docs.pages.connectors import HEAD, OURS, row
 from walflow import codecs, framing
 from walflow.cli import app
-from walflow.cli.connectors import ConfigKey, details, keys, summary
-from walflow.cli.examples import guarantees
-from walflow.contract import CodecUse, Connector
+from walflow.cli.connectors import keys, summary
 from walflow.diagnostics import WARNINGS
 from walflow.operators import OPERATORS, Operator
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
-
-CONNECTORS: Final = """\
-# Connectors
-
-The connector types that `define connector NAME from TYPE` may name, and the keys of their `config`. Durations are in
-nanoseconds, sizes in bytes. Each guarantee below holds with default keys, that of a sink with a log upstream; `walflow check`
-prints those of your own flow. `walflow connectors show TYPE` prints the same text, also for connectors that you installed from other
-packages. This page is generated from the code.
-"""
-
-FROM_TREMOR: Final = """\
-# Names from tremor
-
-The connectors, codecs, pre- and postprocessors of tremor 0.13, and what walflow has of each. `walflow check` says the same of
-a name that it does not have. [Differences](differences.md) lists what works otherwise. This page is generated from the code.
-"""
 
 OPERATORS_HEAD: Final = """\
 # Operators
@@ -105,48 +82,14 @@ the code.
 |---|---|
 """
 
-CODECS: Final = {
-    CodecUse.REQUIRED: "`codec` is required",
-    CodecUse.OPTIONAL: "the default `codec` is json",
-    CodecUse.FORBIDDEN: "takes no `codec`",
-}
-
-
-OURS: Final = "walflow"  # the distribution: the pages say nothing of others that happen to be installed
 MADE: Final = "<!-- made by `make pages`: {} -->"
 
 
-def warnings_page() -> str:
+def warnings_page(page: str) -> str:
     return WARNINGS_HEAD + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(WARNINGS.items()))
 
 
-def connectors_page() -> str:
-    classes = connectors().of(OURS)
-    return CONNECTORS + "".join(line for kind in sorted(classes) for line in _connector(kind, classes[kind]))
-
-
-def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
-    yield f"\n## {kind}\n\n{summary(connector)}\n\n"
-    ports = connector.ports
-    yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.codec]}.\n"
-    for chosen, guarantee in guarantees(connector):
-        where = f" (`{chosen}`)" if chosen else ""
-        for half, words in (("As a source", guarantee.source), ("As a sink", guarantee.sink)):
-            if words:
-                yield f"\n{half}{where}: {_placeholders_shown(words)}.\n"
-    listed = keys(connector)
-    if listed:
-        yield "\n| key | type | default | |\n|---|---|---|---|\n"
-        yield from map(_row, listed)
-    yield from (f"\n{paragraph}\n" for paragraph in details(connector))
-
-
-def _placeholders_shown(words: str) -> str:
-    """`<path>` would be a tag."""
-    return re.sub(r"<\w+>", lambda name: f"`{name[0]}`", words)
-
-
-def operators_page() -> str:
+def operators_page(page: str) -> str:
     return OPERATORS_HEAD + "".join(line for kind in sorted(OPERATORS) for line in _operator(kind, OPERATORS[kind]))
 
 
@@ -154,21 +97,11 @@ def _operator(kind: str, operator: type[Operator]) -> Iterator[str]:
     yield f"\n## {kind}\n\n{summary(operator)}\n\n```troy query\n{operator.example}```\n"
     listed = keys(operator)
     if listed:
-        yield "\n| key | type | default | |\n|---|---|---|---|\n"
-        yield from map(_row, listed)
+        yield f"\n{HEAD}"
+        yield from map(row, listed)
 
 
-def _ports(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "nothing"
-
-
-def _row(key: ConfigKey) -> str:
-    default = key.default if key.default == "required" else f"`{key.default}`"
-    cells = f"`{key.name}`", key.type, default, key.description
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
-
-
-def commands_page() -> str:
+def commands_page(page: str) -> str:
     program = typer.main.get_command(app())
     return COMMANDS + "".join(_commands(program, "walflow"))
 
@@ -206,11 +139,11 @@ def _text(text: str | None) -> str:
 
 def codecs_page(page: str) -> str:
     """`page` with new tables."""
-    page = _with_table(page, "codecs", _codecs())
-    return _with_table(page, "processors", _processors())
+    page = with_table(page, "codecs", _codecs())
+    return with_table(page, "processors", _processors())
 
 
-def _with_table(page: str, name: str, table: Iterator[str]) -> str:
+def with_table(page: str, name: str, table: Iterable[str]) -> str:
     begin, end = MADE.format(name), MADE.format("end")
     made = f"{begin}\n\n{''.join(table)}\n{end}"
     return re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: made, page, flags=re.DOTALL)
@@ -233,39 +166,18 @@ def _processors() -> Iterator[str]:
         yield f"| `{name}` | {before} | {after} | {made[name].description} | {made[name].config} |\n"
 
 
-def from_tremor_page() -> str:
+def tremor_page(page: str) -> str:
     has: Mapping[Kind, Collection[str]] = {
         "connector": connectors().of(OURS),
         "codec": codecs.registered().of(OURS),
         "preprocessor": framing.preprocessors(),
         "postprocessor": framing.postprocessors(),
     }
-    return FROM_TREMOR + "".join(_from_tremor(kind, TREMORS[kind], has[kind]) for kind in TREMORS)
+    lines = (line for kind in TREMORS for line in _from_tremor(kind, TREMORS[kind], has[kind]))
+    return with_table(page, "names", lines)
 
 
-def _from_tremor(kind: Kind, names: Sequence[str], has: Collection[str]) -> str:
-    rows = [f"| `{name}` | {'works' if name in has else SUBSTITUTES[kind][name]} |\n" for name in names]
-    count = sum(name in has for name in names)
-    head = f"\n## {kind.capitalize()}s\n\n{count} of {len(names)} work.\n\n| name | here |\n|---|---|\n"
-    return head + "".join(rows)
-
-
-PAGES: Final[Mapping[str, Callable[[str], str]]] = {
-    "codecs": codecs_page,
-    "from-tremor": lambda page: from_tremor_page(),
-    "connectors": lambda page: connectors_page(),
-    "operators": lambda page: operators_page(),
-    "commands": lambda page: commands_page(),
-    "warnings": lambda page: warnings_page(),
-}
-"Page name -> a function that makes the new page from the present one."
-
-
-def main(folder: Path) -> None:
-    for name, make in PAGES.items():
-        page = folder / f"{name}.md"
-        page.write_text(make(page.read_text("utf-8")), "utf-8")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+def _from_tremor(kind: Kind, names: Sequence[str], has: Collection[str]) -> Iterator[str]:
+    yield "" if kind == "connector" else "\n"
+    yield f"### {kind.capitalize()}s\n\n{sum(name in has for name in names)} of {len(names)} work.\n\n| name | here |\n|---|---|\n"
+    yield from (f"| `{name}` | {'works' if name in has else SUBSTITUTES[kind][name]} |\n" for name in names)
