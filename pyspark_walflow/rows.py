@@ -143,7 +143,7 @@ def _variants(column: Column) -> list[str]:
 
 
 def _is_variant(kind: Kind) -> bool:
-    """As Spark marks it."""
+    """Whether Spark marks the column as a variant."""
     at = kind.get_field_index("metadata")
     metadata: dict[bytes, bytes] = (kind.field(at).metadata if at >= 0 else None) or {}
     return metadata.get(b"variant") == b"true"

@@ -209,9 +209,7 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "skipped_events_total": Family(
         "counter", "Events that were in the sink's file already and were not written again."
     ),
-    "followed_files": Family(
-        "gauge", "Files that the source follows now, open or closed."
-    ),
+    "followed_files": Family("gauge", "Files that the source follows now, open or closed."),
     "open_files": Family("gauge", "Followed files that are open now."),
     "unread_bytes": Family("gauge", "Bytes of followed files that were found and are not read yet."),
     "unended_bytes": Family(
