@@ -1,4 +1,5 @@
-"""The site's navigation: by task, at most nine entries a level, each page once. That it leaves out no page is checked by mkdocs."""
+"""The site's navigation: by task, at most nine entries a level, each page once. mkdocs checks that it leaves out no
+page."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """The pages of docs/ that a program makes: `make pages` makes all of them anew, and a test compares.
 
-`PAGES` has each of them, with a function that makes the new page from the present one. Only docs/howto/first-session.md is
-not here: it is typed into terminals, from a wheel, which takes a minute (`make transcript`).
+`PAGES` has each of them, with a function that makes the new page from the present one. Only
+docs/howto/first-session.md is not here: it is typed into terminals, from a wheel, which takes a minute
+(`make transcript`).
 """
 
 import json

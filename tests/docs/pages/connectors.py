@@ -1,4 +1,5 @@
-"""docs/reference/connectors: a page a connector type, from its class. What a person adds stands behind `BY_HAND`, and stays."""
+"""docs/reference/connectors: a page a connector type, from its class. What a person adds stands behind `BY_HAND`, and
+stays."""
 
 import ast
 import inspect
@@ -34,9 +35,10 @@ SHARED: Final = {  # records of keys that several types have, by their class: th
 OVERVIEW: Final = """\
 # Connectors
 
-The connector types that `define connector NAME from TYPE` may name. Each has a page with its guarantee, its ports, the keys of its
-`config` and its metrics. `walflow connectors show TYPE` prints the same text, also for connectors that you installed from other
-packages. These pages are generated from the code.
+The connector types that `define connector NAME from TYPE` may name. Each has a page with its guarantee, its ports,
+the keys of its
+`config` and its metrics. `walflow connectors show TYPE` prints the same text, also for connectors that you installed
+from other packages. These pages are generated from the code.
 
 In Vector's words, a connector with an `out` port is a source, and one with an `in` port is a sink. Many are both.
 
@@ -46,7 +48,8 @@ In Vector's words, a connector with an `out` port is a source, and one with an `
 KEYS: Final = """\
 # Keys that several connectors have
 
-The pages of the [connectors](README.md) link here. Durations are in nanoseconds, sizes in bytes, unless a key says otherwise. This page is generated
+The pages of the [connectors](README.md) link here. Durations are in nanoseconds, sizes in bytes, unless a key says
+otherwise. This page is generated
 from the code.
 """
 HEAD: Final = "| key | type | default | |\n|---|---|---|---|\n"
@@ -85,7 +88,8 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     promised = [*guarantees(connector)]
     if promised:
         yield (
-            "\n## Guarantee\n\nWith default keys, that of a sink with a log upstream. `walflow check` prints those of your flow.\n"
+            "\n## Guarantee\n\nWith default keys, that of a sink with a log upstream. "
+            "`walflow check` prints those of your flow.\n"
         )
     for chosen, guarantee in promised:
         where = f" (`{chosen}`)" if chosen else ""
@@ -100,7 +104,8 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
         yield "\n## How it works\n"
         yield from (f"\n{paragraph}\n" for paragraph in paragraphs)
     if counted := [name for name in CATALOGUE if name in _counted_by(connector)]:
-        yield "\n## Metrics\n\nBeside [those of every connector](../metrics.md#components):\n\n| name | |\n|---|---|\n"
+        yield "\n## Metrics\n\nBeside [those of every connector](../metrics.md#components):\n\n"
+        yield "| name | |\n|---|---|\n"
         yield from (f"| `{exposed(name)}` | {CATALOGUE[name].help} |\n" for name in counted)
 
 

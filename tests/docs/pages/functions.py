@@ -11,17 +11,18 @@ MANY: Final = 50  # the most constants that are listed; for more, the page names
 HEAD: Final = """\
 # Functions
 
-The functions and constants of the shipped modules. After `use std::string;`, a flow file may call `string::len`; after
+The functions and constants of the shipped modules. After `use std::string;`, a flow file may call `string::len`;
+after
 `use std;` it may call `std::string::len`. This page is generated from the modules, and a test runs the examples.
 
 No function reads a clock, and none asks the machine or the network while events pass. A result depends only on the
-arguments, on the time at which the event was received, or on the event's position. A value that depends on the machine,
-such as `system::hostname()`, is read once, when the file is read. From then on it is a constant. On Spark it is the value
-of the machine that started the job.
+arguments, on the time at which the event was received, or on the event's position. A value that depends on the
+machine, such as `system::hostname()`, is read once, when the file is read. From then on it is a constant. On Spark it
+is the value of the machine that started the job.
 
-Arguments must have the types named here. They are not converted: `string::len(1)` is an error. If the argument does not
-depend on an event, it is an error in the file. Otherwise it is an error of the event, which leaves by `err`. A `number` is
-an integer or a float; `any` is any value. No function makes a string or an array longer than 1,048,576.
+Arguments must have the types named here. They are not converted: `string::len(1)` is an error. If the argument does
+not depend on an event, it is an error in the file. Otherwise it is an error of the event, which leaves by `err`. A
+`number` is an integer or a float; `any` is any value. No function makes a string or an array longer than 1,048,576.
 """
 
 CONSTANTS: Final = """\
@@ -55,7 +56,8 @@ def _section(path: str) -> Iterator[str]:
     if functions:
         yield "\n| | | |\n|---|---|---|\n"
     for one in functions:
-        yield f"| `{one.name}({signature(one.function)})` → {one.function.gives} | {one.says} | `{_cell(one.example)}` |\n"
+        call = f"`{one.name}({signature(one.function)})` → {one.function.gives}"
+        yield f"| {call} | {one.says} | `{_cell(one.example)}` |\n"
     found = list(constants(path))
     if found and len(found) <= MANY:
         yield "\n| constant | | |\n|---|---|---|\n"

@@ -10,26 +10,27 @@ HEAD: Final = """\
 
 The metrics at `http://127.0.0.1:9898/metrics`, in Prometheus' format. This page is generated from the code.
 
-A connector's metrics have the labels `flow`, `component` (its name in the flow), `kind` (`connector` or `pipeline`) and
-`type` (for example `tcp_server`). Some have further labels, named below. No label contains an address, a path or other
-data of an event or a client. So the flow files alone determine the number of series. Counters begin at 0 when the
-process starts. The gauges of a log exist while its connector runs.
+A connector's metrics have the labels `flow`, `component` (its name in the flow), `kind` (`connector` or `pipeline`)
+and `type` (for example `tcp_server`). Some have further labels, named below. No label contains an address, a path or
+other data of an event or a client. So the flow files alone determine the number of series. Counters begin at 0 when
+the process starts. The gauges of a log exist while its connector runs.
 
 The counters of a connector from another package are there too, as `walflow_component_NAME`.
 
 Two metrics are worth an alert:
 
-- `walflow_wal_oldest_seconds`, rather than sizes. A log that grows and shrinks works well. A log whose oldest event gets
-  older and older does not.
-- `walflow_component_lost_events_total` above 0. It means that events were lost because no log was upstream of the sink.
+- `walflow_wal_oldest_seconds`, rather than sizes. A log that grows and shrinks works well. A log whose oldest event
+  gets older and older does not.
+- `walflow_component_lost_events_total` above 0. It means that events were lost because no log was upstream of the
+  sink.
 """
 
 TAIL: Final = f"""
 `walflow_component_breaker_open` has one series for each of {", ".join(f"`{one}`" for one in BREAKER_REASONS)}.
-`triggered` means that the connector itself asked its sources to stop, for example because its peer is away or its disk
-is full; `/status` has the connector's message. `walflow_component_gate_shut` has one series for each of
-{", ".join(f"`{one}`" for one in GATE_REASONS)}. They mean: a sink downstream has stopped the source; too many bytes are
-in flight; the daemon is stopping; an operator has paused the connector or one downstream.
+`triggered` means that the connector itself asked its sources to stop, for example because its peer is away or its
+disk is full; `/status` has the connector's message. `walflow_component_gate_shut` has one series for each of
+{", ".join(f"`{one}`" for one in GATE_REASONS)}. They mean: a sink downstream has stopped the source; too many bytes
+are in flight; the daemon is stopping; an operator has paused the connector or one downstream.
 
 The process's own metrics are there too, with the names that every Prometheus client uses:
 `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_cpu_seconds_total`, `process_open_fds`,

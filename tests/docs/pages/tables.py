@@ -1,4 +1,5 @@
-"""Pages of docs/reference that come from the code, of one table or few: operators, commands, warnings, codecs, tremor's names."""
+"""Pages of docs/reference that come from the code, of one table or few: operators, commands, warnings, codecs, names
+from tremor."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +21,9 @@ OPERATORS_HEAD: Final = """\
 # Operators
 
 The operator types that `define operator NAME from TYPE` may name, and their keys. An operator may be defined within a
-pipeline, or at the top of a file for all its pipelines. First define the operator, then create it, then select events into
-it and from it. `NAME/PORT` names one of its ports. `NAME` alone means the port `in` after `into`, and the port `out` after
+pipeline, or at the top of a file for all its pipelines. First define the operator, then create it, then select events
+into it and from it. `NAME/PORT` names one of its ports. `NAME` alone means the port `in` after `into`, and the port
+`out` after
 `from`. The keys follow `with`. A key in `create operator` overrides the same key in the definition. tremor 0.11's
 `define qos::wal operator NAME with … end` works too.
 
@@ -48,14 +50,15 @@ COMMANDS: Final = """\
 # Commands
 
 All commands and their options. [Exit codes](exit-codes.md) have a page of their own. `walflow --install-completion`
-installs completion for your shell: commands, options and connector types. This page is generated from the program's help.
+installs completion for your shell: commands, options and connector types. This page is generated from the program's
+help.
 """
 
 WARNINGS_HEAD: Final = """\
 # Warnings
 
-What `walflow check` warns of, by name. A warning that is known and wanted is permitted by a comment, for the line it stands in, or
-for the next line of code if the comment has a line of its own. Several names are separated by blanks:
+What `walflow check` warns of, by name. A warning that is known and wanted is permitted by a comment, for the line it
+stands in, or for the next line of code if the comment has a line of its own. Several names are separated by blanks:
 
 ```troy body
 use tremor::pipelines;
@@ -73,10 +76,10 @@ connect /connector/log to /pipeline/after;
 connect /pipeline/after to /connector/numbers;
 ```
 
-`walflow check --strict` prints below each warning the comment that permits it, and fails if a warning is not permitted. A warning
-of a connector or of a pipeline is permitted where it is defined, or where it is created. A name that no warning has is an error,
-and a comment that permits nothing is a note. The JSON document of `check --json` has the names, too. This page is generated from
-the code.
+`walflow check --strict` prints below each warning the comment that permits it, and fails if a warning is not
+permitted. A warning of a connector or of a pipeline is permitted where it is defined, or where it is created. A name
+that no warning has is an error, and a comment that permits nothing is a note. The JSON document of `check --json` has
+the names, too. This page is generated from the code.
 
 | name | |
 |---|---|
@@ -179,5 +182,6 @@ def tremor_page(page: str) -> str:
 
 def _from_tremor(kind: Kind, names: Sequence[str], has: Collection[str]) -> Iterator[str]:
     yield "" if kind == "connector" else "\n"
-    yield f"### {kind.capitalize()}s\n\n{sum(name in has for name in names)} of {len(names)} work.\n\n| name | here |\n|---|---|\n"
+    yield f"### {kind.capitalize()}s\n\n{sum(name in has for name in names)} of {len(names)} work.\n\n"
+    yield "| name | here |\n|---|---|\n"
     yield from (f"| `{name}` | {'works' if name in has else SUBSTITUTES[kind][name]} |\n" for name in names)
