@@ -20,18 +20,38 @@ from walflow.cli import app
 
 ROOT: Final = Path(__file__).parents[3]
 DOCS: Final = ROOT / "docs"
+TEMPLATES: Final = ROOT / "walflow" / "cli" / "new" / "templates"
 
 
 def _spark(page: str) -> str:
     return tables.with_table(tables.with_table(page, "options", [options.table()]), "kafka", [kafka.tables()])
 
 
+def _shown(*templates: str, page: str) -> str:
+    """The page with the files of `walflow new`, between their marks: `codec/pairs.py`."""
+    for name in templates:
+        language = {".py": "python", ".toml": "toml"}[Path(name).suffix]
+        page = tables.with_table(page, name, [f"```{language}\n{(TEMPLATES / name).read_text('utf-8')}```\n"])
+    return page
+
+
+def _connector_howto(page: str) -> str:
+    return _shown("connector/spool.py", "connector/pyproject.toml", page=page)
+
+
+def _codec_howto(page: str) -> str:
+    files = ("codec/pairs.py", "codec/pyproject.toml", "framing/hexed.py", "framing/pyproject.toml")
+    return _shown(*files, page=page)
+
+
 def _picture(page: str) -> str:
-    flow = ROOT / "walflow" / "cli" / "new" / "templates" / "echo" / "main.troy"
+    flow = TEMPLATES / "echo" / "main.troy"
     return CliRunner().invoke(app(), ["graph", str(flow), "--format", "svg"]).output
 
 
 PAGES: Final[Mapping[str, Callable[[str], str]]] = {
+    "howto/your-own-codec.md": _codec_howto,
+    "howto/your-own-connector.md": _connector_howto,
     "images/echo.svg": _picture,
     "reference/codecs.md": tables.codecs_page,
     "reference/commands.md": tables.commands_page,
