@@ -1,4 +1,4 @@
-"""Makes docs/reference/metrics.md from the code: `python -m walflow.admin.reference > docs/reference/metrics.md`."""
+"""docs/reference/metrics.md, from the code."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -10,26 +10,27 @@ HEAD: Final = """\
 
 The metrics at `http://127.0.0.1:9898/metrics`, in Prometheus' format. This page is generated from the code.
 
-A connector's metrics have the labels `flow`, `component` (its name in the flow), `kind` (`connector` or `pipeline`) and
-`type` (for example `tcp_server`). Some have further labels, named below. No label contains an address, a path or other
-data of an event or a client. So the flow files alone determine the number of series. Counters begin at 0 when the
-process starts. The gauges of a log exist while its connector runs.
+A connector's metrics have the labels `flow`, `component` (its name in the flow), `kind` (`connector` or `pipeline`)
+and `type` (for example `tcp_server`). Some have further labels, named below. No label contains an address, a path or
+other data of an event or a client. So the flow files alone determine the number of series. Counters begin at 0 when
+the process starts. The gauges of a log exist while its connector runs.
 
 The counters of a connector from another package are there too, as `walflow_component_NAME`.
 
 Two metrics are worth an alert:
 
-- `walflow_wal_oldest_seconds`, rather than sizes. A log that grows and shrinks works well. A log whose oldest event gets
-  older and older does not.
-- `walflow_component_lost_events_total` above 0. It means that events were lost because no log was upstream of the sink.
+- `walflow_wal_oldest_seconds`, rather than sizes. A log that grows and shrinks works well. A log whose oldest event
+  gets older and older does not.
+- `walflow_component_lost_events_total` above 0. It means that events were lost because no log was upstream of the
+  sink.
 """
 
 TAIL: Final = f"""
 `walflow_component_breaker_open` has one series for each of {", ".join(f"`{one}`" for one in BREAKER_REASONS)}.
-`triggered` means that the connector itself asked its sources to stop, for example because its peer is away or its disk
-is full; `/status` has the connector's message. `walflow_component_gate_shut` has one series for each of
-{", ".join(f"`{one}`" for one in GATE_REASONS)}. They mean: a sink downstream has stopped the source; too many bytes are
-in flight; the daemon is stopping; an operator has paused the connector or one downstream.
+`triggered` means that the connector itself asked its sources to stop, for example because its peer is away or its
+disk is full; `/status` has the connector's message. `walflow_component_gate_shut` has one series for each of
+{", ".join(f"`{one}`" for one in GATE_REASONS)}. They mean: a sink downstream has stopped the source; too many bytes
+are in flight; the daemon is stopping; an operator has paused the connector or one downstream.
 
 The process's own metrics are there too, with the names that every Prometheus client uses:
 `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_cpu_seconds_total`, `process_open_fds`,
@@ -37,7 +38,7 @@ The process's own metrics are there too, with the names that every Prometheus cl
 """
 
 
-def page() -> str:
+def metrics_page(page: str) -> str:
     groups = {
         "Components": {name: family for name, family in CATALOGUE.items() if _group(name, family) == "component"},
         "Logs": {name: family for name, family in CATALOGUE.items() if _group(name, family) == "log"},
@@ -55,7 +56,3 @@ def _table(title: str, families: Mapping[str, Family]) -> Iterator[str]:
     for name, family in families.items():
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{exposed(name)}` | {family.kind} | {labels} | {family.help} |\n"
-
-
-if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201  # it is what this is for
