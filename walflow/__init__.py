@@ -48,7 +48,7 @@ from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
-from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, SinkBreaker, SinkWork
+from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, PeerSink, SinkBreaker, SinkPeer, SinkWork
 from walflow.size import Size
 
 __version__ = "0.1.0"
@@ -91,6 +91,7 @@ __all__ = [
     "OneJob",
     "Origin",
     "Outlet",
+    "PeerSink",
     "Ports",
     "Processor",
     "ReadFailed",
@@ -100,6 +101,7 @@ __all__ = [
     "Risk",
     "Scheduler",
     "SinkBreaker",
+    "SinkPeer",
     "SinkWork",
     "Size",
     "Step",

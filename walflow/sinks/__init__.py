@@ -12,6 +12,7 @@ Read `states.py` first: both go by the one table there. `engine.py` is what they
 from walflow.sinks.breaker import SinkBreaker
 from walflow.sinks.engine import NotDelivered
 from walflow.sinks.job import JobBlocks, JobEnd, JobSink, SinkWork
+from walflow.sinks.peer import PeerSink, SinkPeer
 from walflow.sinks.states import SinkEvent, SinkState
 
 __all__ = [
@@ -19,8 +20,10 @@ __all__ = [
     "JobEnd",
     "JobSink",
     "NotDelivered",
+    "PeerSink",
     "SinkBreaker",
     "SinkEvent",
+    "SinkPeer",
     "SinkState",
     "SinkWork",
 ]

@@ -49,8 +49,7 @@ class SinkEngine:
         self.state = state
         self.waiting: deque[Block] = deque()
         self.breaker = breaker or SinkBreaker(inlet)
-        self.trouble = ""  # why nothing can be delivered now
-        self.held_bytes = 0  # of all blocks without an outcome
+        self.trouble: WalflowError | None = None  # why nothing can be delivered now
         self._inlet = inlet
         self._gathers = gathers
         self._key = key
@@ -64,15 +63,14 @@ class SinkEngine:
 
     def accept(self, block: Block) -> None:
         """`Inlet.serve` calls it."""
-        self.held_bytes += len(block.frames.data)
         state = self.state
         if state is IDLE:
             self.waiting.append(block)
             self.wake()
         elif state is CLOSED:
             self.fail(block, self._stop_cause())
-        elif self.trouble and self._inlet.replaceable:
-            self.fail(block, NotDelivered(self.trouble))
+        elif self.trouble is not None and self._inlet.replaceable:
+            self.fail(block, self.trouble)
         elif state is LOST:
             self._leave(block)
         else:
@@ -98,17 +96,17 @@ class SinkEngine:
 
     # the breaker
 
-    def _troubled(self, reason: str) -> None:
+    def _troubled(self, cause: WalflowError) -> None:
         """The breaker first: what fails here must not come back before something can be delivered. Every failed try is counted."""
-        self.trouble = reason
-        self._inlet.failed_try(reason)
-        self.breaker.trigger(StopReason.TROUBLE, reason, self._key)
+        self.trouble = cause
+        self._inlet.failed_try(str(cause))
+        self.breaker.trigger(StopReason.TROUBLE, str(cause), self._key)
         if self._inlet.replaceable:
-            self._fail_held(NotDelivered(reason))
+            self._fail_held(cause)
 
     def _well(self) -> None:
-        if self.trouble:
-            self.trouble = ""
+        if self.trouble is not None:
+            self.trouble = None
             self.breaker.restore(StopReason.TROUBLE, self._key)
 
     def full(self, reason: str) -> None:
@@ -149,22 +147,8 @@ class SinkEngine:
 
     # outcomes: of every block that was accepted, or of its parts
 
-    def ack(self, block: Block) -> None:
-        self.held_bytes -= len(block.frames.data)
-        self._inlet.ack(block)
-
-    def reject(self, block: Block, reason: str) -> None:
-        self.held_bytes -= len(block.frames.data)
-        self._inlet.reject(block, reason)
-
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
-        self.held_bytes -= len(block.frames.data)
         self._inlet.fail(block, cause, done)
-
-    def hand_over(self, block: Block) -> Block:
-        """Its outcome is another's: of the answer that is sent for it."""
-        self.held_bytes -= len(block.frames.data)
-        return block
 
     def _fail_held(self, cause: WalflowError) -> None:
         """All that has no outcome, and is not under way."""

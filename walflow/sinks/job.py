@@ -18,7 +18,7 @@ from walflow.contract import Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.sinks.breaker import SinkBreaker
-from walflow.sinks.engine import FIRST_DELAY, LAST_DELAY, SinkEngine
+from walflow.sinks.engine import FIRST_DELAY, LAST_DELAY, NotDelivered, SinkEngine
 from walflow.sinks.states import (
     BEGIN,
     BUG,
@@ -95,6 +95,10 @@ class SinkWork(Generic[J]):
         `was`: they are stopped for this reason."""
         return ""
 
+    def stop_cause(self) -> WalflowError | None:
+        """Why blocks fail at the end; None: because the sink has stopped."""
+        return None
+
     def close(self) -> None:
         """On the thread: the last job."""
 
@@ -121,6 +125,7 @@ class JobSink(SinkEngine, Generic[J]):
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
         self.serving = False
+        self.held_bytes = 0  # of all blocks without an outcome
         self._work = work
         work.sink = self
         self._inline = inline
@@ -140,11 +145,17 @@ class JobSink(SinkEngine, Generic[J]):
             raise self.failure
 
     def start(self) -> None:
+        """Takes blocks, or opens what they go to and then takes them."""
         if not self._work.opens:
             self._serve()
+        self.begin()
+
+    def begin(self) -> None:
+        """Works. For one who serves the inlet itself, and calls `accept`."""
         self._next()
 
     def accept(self, block: Block) -> None:
+        self.held_bytes += len(block.frames.data)
         super().accept(block)
         self._look_at_room()
 
@@ -160,7 +171,7 @@ class JobSink(SinkEngine, Generic[J]):
         """Nothing can be delivered in this run any more."""
         self._becomes(GIVE_UP)
         if self._drop is None:
-            self._troubled(reason)
+            self._troubled(NotDelivered(reason))
         else:
             self._well()
         self._leave_all()
@@ -223,11 +234,30 @@ class JobSink(SinkEngine, Generic[J]):
         if self._inline:
             self._settle(end)  # what an ack brings waits: it is not taken within the ack
         self._becomes(DONE)
-        if self.state is DUE and not self.serving:
+        if self._work.opens and not self.serving and self.state is DUE:
             self._serve()
         if not self._inline:
             self._next()  # the disk is at work again before the acks go their way
             self._settle(end)
+
+    # outcomes
+
+    def ack(self, block: Block) -> None:
+        self.held_bytes -= len(block.frames.data)
+        self._inlet.ack(block)
+
+    def reject(self, block: Block, reason: str) -> None:
+        self.held_bytes -= len(block.frames.data)
+        self._inlet.reject(block, reason)
+
+    def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
+        self.held_bytes -= len(block.frames.data)
+        super().fail(block, cause, done)
+
+    def hand_over(self, block: Block) -> Block:
+        """Its outcome is another's: of the answer that is sent for it."""
+        self.held_bytes -= len(block.frames.data)
+        return block
 
     def _settle(self, end: JobEnd) -> None:
         for block in end.acked:
@@ -238,7 +268,7 @@ class JobSink(SinkEngine, Generic[J]):
     # while nothing can be delivered
 
     def _hold(self, trouble: str) -> None:
-        self._troubled(trouble)
+        self._troubled(NotDelivered(trouble))
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
 
@@ -289,7 +319,13 @@ class JobSink(SinkEngine, Generic[J]):
 
     # the end
 
+    def _stop_cause(self) -> WalflowError:
+        return self._work.stop_cause() or super()._stop_cause()
+
     async def _close(self) -> None:
+        if type(self._work).close is SinkWork.close:  # there is nothing to wait for
+            self._work.closed(None)
+            return
         closed = asyncio.Event()
 
         def done(error: BaseException | None) -> None:
