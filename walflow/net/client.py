@@ -154,6 +154,7 @@ class StreamClient:
             await asyncio.get_running_loop().create_future()
         finally:
             await self.sink.sink.close()
+            self._sweeps.cancel()
 
     async def _live(self) -> float | None:
         """One connection, or the attempt; seconds to wait before the next, None: there will be none."""
@@ -192,7 +193,7 @@ class StreamClient:
 
     def _sweep(self) -> None:
         self.sink.look(self.out.scheduler.awake())
-        self.out.scheduler.call_later(SWEEP, self._sweep)
+        self._sweeps = self.out.scheduler.call_later(SWEEP, self._sweep)
 
     # walflow.net.connection.ConnectionClient, with `written` and `taken`
 
