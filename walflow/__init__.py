@@ -48,6 +48,7 @@ from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
+from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, SinkBreaker, SinkWork
 from walflow.size import Size
 
 __version__ = "0.1.0"
@@ -76,12 +77,16 @@ __all__ = [
     "Histogram",
     "Inlet",
     "Item",
+    "JobBlocks",
+    "JobEnd",
+    "JobSink",
     "Marked",
     "MessagePiece",
     "MetricValue",
     "Misconfigured",
     "Need",
     "NotAvailable",
+    "NotDelivered",
     "Objection",
     "OneJob",
     "Origin",
@@ -94,6 +99,8 @@ __all__ = [
     "Refused",
     "Risk",
     "Scheduler",
+    "SinkBreaker",
+    "SinkWork",
     "Size",
     "Step",
     "Stream",
