@@ -97,7 +97,8 @@ class Connector(BaseModel):
     `transactional`: the source half needs the outcome of every block (a log, a broker's consumer). `forwards`: the
     source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
-    no mistake if nothing is linked to its `out`, because others read it as well. `messages`: it reads and writes
+    no mistake if nothing is linked to its `out`, because others read it as well. `frontier`: the sink half stores in its receiver, in the
+    same commit as the events, which positions of a log it has (`walflow.frontier`). `messages`: it reads and writes
     messages. Without pre- and postprocessors, each message is an event. It uses `Stream.feed_messages` and
     `Inlet.messages`.
     """
@@ -109,6 +110,7 @@ class Connector(BaseModel):
     transactional: ClassVar[bool] = False
     forwards: ClassVar[bool] = False
     positions: ClassVar[bool] = False
+    frontier: ClassVar[bool] = False
     output_optional: ClassVar[bool] = False
     messages: ClassVar[bool] = False
     recalls: ClassVar[tuple[str, str] | None] = None  # of its events' metadata: see `Outlet.recalled`

@@ -6,7 +6,6 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.frontier.world import LogDirectory, Receiver, Transaction, World, Writer
-from walflow.frontier import OtherWriter, ReceiverWentBack, Rest
 
 LIMIT = 200  # steps until a writer that nothing disturbs writes, or is refused
 
@@ -97,6 +96,9 @@ class FrontierModel(RuleBasedStateMachine):
             ):
                 break
             positions.append(position)
+        found = self.receiver.frontier
+        if found is not None and found.token == writer.taken.keys.newest:
+            assert found.highest >= directory.keys.confirmed.position, "the receiver went back, and nobody noticed"
         known, transaction = writer.parts(positions)
         for position in known:
             assert self.receiver.rows[directory.places[position].event], "dropped as known, and not there"
@@ -195,7 +197,10 @@ class FrontierModel(RuleBasedStateMachine):
                 self.writers[id(directory)] = writer
                 self.deliver(directory, 0, 4, "answered", told=True)
                 assert len(directory.unacked()) < before
-            assert {place.event for place in directory.places.values()} <= {*self.receiver.rows, *self._lost(directory)}
+            assert {place.event for place in directory.places.values()} <= {
+                *self.receiver.rows,
+                *self._lost(directory),
+            }
             self.once()
 
     def _lost(self, directory: LogDirectory) -> set[int]:

@@ -18,6 +18,7 @@ from walflow.frontier import (
     LogWentBack,
     Look,
     OtherWriter,
+    Put,
     ReceiverWentBack,
     Rest,
     Step,
@@ -70,6 +71,12 @@ class Receiver:
             return None
         self.frontier = msgspec.structs.replace(found, token=step.token, epoch=found.epoch + 1, beat=found.beat + 1)
         return self.frontier
+
+    def put(self, frontier: Frontier) -> Frontier | None:
+        if self.frontier is None or self.frontier.token != frontier.token:
+            return None
+        self.frontier = frontier
+        return frontier
 
     def renew(self, token: str) -> Frontier | None:
         if self.frontier is None or self.frontier.token != token:
@@ -143,6 +150,8 @@ class Writer:
                 answer = self._receiver.frontier
             case Keep(keys):
                 self.directory.keys = keys
+            case Put(frontier):
+                answer = self._receiver.put(frontier)
             case Begin(frontier):
                 answer = self._receiver.begin(frontier)
             case Take():

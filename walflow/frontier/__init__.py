@@ -15,10 +15,12 @@ from walflow.frontier.judge import Fits, LogView, LogWentBack, OtherWriter, Rece
 from walflow.frontier.keys import KeptFrontiers, NotReadable, WriterKeys
 from walflow.frontier.value import Confirmed, Frontier, FrontierBatch
 from walflow.frontier.writer import (
+    RENEWED,
     Begin,
     FrontierRefused,
     Keep,
     Look,
+    Put,
     Rest,
     Step,
     Take,
@@ -29,6 +31,7 @@ from walflow.frontier.writer import (
 )
 
 __all__ = [
+    "RENEWED",
     "Begin",
     "Confirmed",
     "Fits",
@@ -42,6 +45,7 @@ __all__ = [
     "Look",
     "NotReadable",
     "OtherWriter",
+    "Put",
     "ReceiverWentBack",
     "Rest",
     "Step",

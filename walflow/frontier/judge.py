@@ -2,8 +2,9 @@
 kept of the receiver."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from walflow.event import PositionLog
 from walflow.frontier.keys import WriterKeys
 from walflow.frontier.value import Frontier
 from walflow.positions import Range
@@ -11,11 +12,17 @@ from walflow.positions import Range
 
 class LogView(NamedTuple):
     """`next`: the position that the next event gets. `low`: up to this position it sends nothing any more. `spans`: first and last
-    position of each term that it still has."""
+    position of each term that it still has. `relaxed`: it may go back by a power cut, and then goes on."""
 
     next: int
     low: int
     spans: Mapping[int, Range]
+    relaxed: bool = False
+
+    @classmethod
+    def of(cls, log: PositionLog) -> Self:
+        """As it is now. To be called where the log lives, on the loop."""
+        return cls(log.next, log.low, log.spans(), log.relaxed)
 
     def term(self, position: int) -> int | None:
         """None: the log has no such position, or no more."""

@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from secrets import token_hex
 from typing import Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -26,11 +26,14 @@ MOST_TOKENS: Final = (
 
 class WriterKeys(msgspec.Struct, frozen=True):
     """`tokens`: that the receiver may have of us, the newest last. `epoch`: the highest one that it has given us. `confirmed`: the
-    highest position that it has confirmed."""
+    highest position that it has confirmed. An operator has said, `accepts`: the next opening goes on although the log or the receiver went
+    back; `takes`: it does not wait for another writer."""
 
     tokens: tuple[str, ...] = ()
     epoch: int = 0
     confirmed: Confirmed = Confirmed(0, 0)
+    accepts: bool = False
+    takes: bool = False
 
     @property
     def newest(self) -> str:
@@ -42,7 +45,9 @@ class WriterKeys(msgspec.Struct, frozen=True):
 
     def taken(self, frontier: Frontier) -> Self:
         """The receiver has our newest token, under the epoch that it says."""
-        return msgspec.structs.replace(self, tokens=(self.newest,), epoch=frontier.epoch).told(frontier)
+        return msgspec.structs.replace(
+            self, tokens=(self.newest,), epoch=frontier.epoch, accepts=False, takes=False
+        ).told(frontier)
 
     def told(self, frontier: Frontier) -> Self:
         """The receiver has said so after a commit."""
@@ -72,6 +77,14 @@ class KeptFrontiers:
             return msgspec.json.decode(data, type=WriterKeys)
         except msgspec.MsgspecError as error:
             raise NotReadable(f"{path}: {error}") from error
+
+    def names(self) -> list[str]:
+        """Of the sinks."""
+        try:
+            files = self._disk.names(self._path)
+        except FileNotFoundError:
+            return []
+        return [unquote(name.removesuffix(".json")) for name in files if name.endswith(".json")]
 
     def write(self, sink: str, keys: WriterKeys) -> None:
         with suppress(FileExistsError):

@@ -71,6 +71,10 @@ class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
         )
         return grown if len(ranges) == len(self.ranges) else grown._without_oldest(batch.acked_below, OLD_TERMS)
 
+    def renewed(self) -> Self:
+        """With a sign of life."""
+        return msgspec.structs.replace(self, beat=self.beat + 1)
+
     def within_bounds(self, acked_below: int) -> Self | None:
         """With as many old terms as fit. None: too much is not acked yet; what would make it so large is held until gaps close."""
         if self._fits():

@@ -7,10 +7,10 @@ socket and the model in the tests go the same way, and a test can stop between a
 """
 
 from collections.abc import Callable, Generator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from walflow.errors import WalflowError
-from walflow.frontier.judge import Fits, LogView, LogWentBack, OtherWriter, ReceiverWentBack, judged
+from walflow.frontier.judge import LogView, LogWentBack, OtherWriter, ReceiverWentBack, Verdict, judged
 from walflow.frontier.keys import WriterKeys
 from walflow.frontier.value import Frontier
 
@@ -43,6 +43,12 @@ class Take(NamedTuple):
     token: str
 
 
+class Put(NamedTuple):
+    """Store this frontier in place of the one with the same token, in a commit of its own. Answer: it, or None: the token is gone."""
+
+    frontier: Frontier
+
+
 class Rest(NamedTuple):
     """Wait so many seconds; `why` is for the operator. Answer: None."""
 
@@ -50,7 +56,7 @@ class Rest(NamedTuple):
     why: str
 
 
-Step = Look | Keep | Begin | Take | Rest
+Step = Look | Keep | Begin | Take | Put | Rest
 Answer = Frontier | None
 
 
@@ -72,42 +78,48 @@ class FrontierRefused(WalflowError):
 def opening(
     keys: WriterKeys, log: LogView, clock: Callable[[], float]
 ) -> Generator[Step, Answer, Taken | LogWentBack | ReceiverWentBack]:
-    """Becomes the writer. Waits for another one as long as it shows signs of life. Nothing is taken from another before
-    `judged` finds nothing that went back, and it is judged again once it is ours: what was on its way has landed by then."""
+    """Becomes the writer. Waits for another one as long as it shows signs of life. Nothing is taken before `judged` finds nothing
+    that went back, and it is judged again once it is ours: what was on its way has landed by then."""
     seen: OtherWriter | None = None
     since = clock()
     while True:
         frontier = yield Look()
         verdict = judged(frontier, keys, log)
-        if isinstance(verdict, (LogWentBack, ReceiverWentBack)):
+        if _refuses(verdict, keys, log):
             return verdict
-        others = frozenset[str]()
-        if isinstance(verdict, OtherWriter):
-            if verdict != seen:
-                seen, since = verdict, clock()
-            if clock() - since < PATIENCE:
-                yield Rest(LOOKS, told(verdict))
+        tokens = frozenset(keys.tokens)
+        if frontier is not None and frontier.token not in tokens:
+            other = OtherWriter(frontier.epoch, frontier.beat)
+            if other != seen:
+                seen, since = other, clock()
+            if clock() - since < PATIENCE and not keys.takes:
+                yield Rest(LOOKS, told(other))
                 continue
-            assert frontier is not None
-            others = frozenset((frontier.token,))
-        before = keys.tokens
+            tokens = frozenset((frontier.token,))
         keys = keys.with_token()
         yield Keep(keys)
         if frontier is None:
-            taken = yield Begin(Frontier(epoch=1, token=keys.newest, beat=1))
-            if taken is None or taken.token != keys.newest:
-                continue  # another one was first
+            taken = yield Begin(Frontier(epoch=keys.epoch + 1, token=keys.newest, beat=1))
         else:
-            taken = yield Take(others or frozenset(before), keys.newest)
-            if taken is None:
-                continue  # it changed meanwhile
+            taken = yield Take(tokens, keys.newest)
+        if taken is None or taken.token != keys.newest:
+            continue  # it changed meanwhile, or another one was first
         verdict = judged(taken, keys, log)
-        if isinstance(verdict, (LogWentBack, ReceiverWentBack)):
+        if _refuses(verdict, keys, log):
             return verdict
-        assert isinstance(verdict, Fits)
+        if isinstance(verdict, LogWentBack):
+            taken = yield Put(taken.known_in(log.spans))
+            if taken is None:
+                continue
         keys = keys.taken(taken)
         yield Keep(keys)
         return Taken(taken, keys)
+
+
+def _refuses(verdict: Verdict, keys: WriterKeys, log: LogView) -> TypeGuard[LogWentBack | ReceiverWentBack]:
+    if isinstance(verdict, LogWentBack):
+        return not (keys.accepts or log.relaxed)
+    return isinstance(verdict, ReceiverWentBack) and not keys.accepts
 
 
 def after_lost_token(frontier: Frontier | None, keys: WriterKeys) -> OtherWriter | ReceiverWentBack:
