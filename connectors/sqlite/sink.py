@@ -259,7 +259,7 @@ class TableWork(SinkWork[TableJob]):
         found = self._table.read(log, self._inlet.name)
         if found is None or found.token != writer.frontier.token:
             raise FrontierRefused(after_lost_token(found, writer.keys))
-        if found.highest < writer.keys.confirmed.position:
+        if found.lacks(writer.keys.confirmed):
             raise FrontierRefused(after_lost_token(None, writer.keys))
         return found
 

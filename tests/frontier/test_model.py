@@ -4,6 +4,7 @@ from copy import deepcopy
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from tests.frontier.world import LogDirectory, Receiver, Transaction, World, Writer
 
@@ -27,10 +28,10 @@ class FrontierModel(RuleBasedStateMachine):
     def receiver(self) -> Receiver:
         return self.world.receiver
 
-    @rule(target=directories, events=st.integers(0, 5))
+    @rule(target=directories, events=st.integers(0, 5), relaxed=st.booleans())
     @precondition(lambda self: not self.all)
-    def make(self, events: int) -> LogDirectory:
-        directory = LogDirectory(self.world.term())
+    def make(self, events: int, relaxed: bool) -> LogDirectory:
+        directory = LogDirectory(self.world.term(), relaxed=relaxed)
         self.all.append(directory)
         for _ in range(events):
             directory.append(self.world.event())
@@ -54,6 +55,20 @@ class FrontierModel(RuleBasedStateMachine):
         """The log is opened again."""
         self.writers.pop(id(directory), None)
         directory.term = self.world.term()
+
+    @rule(directory=directories, events=st.integers(1, 4))
+    def power_cut(self, directory: LogDirectory, events: int) -> None:
+        """A relaxed log loses its last events."""
+        self.writers.pop(id(directory), None)
+        if directory.relaxed:
+            directory.lose(events)
+        directory.term = self.world.term()
+
+    @rule(directory=directories)
+    def accept(self, directory: LogDirectory) -> None:
+        """An operator, for the next start."""
+        if id(directory) not in self.writers and directory.keys.tokens:
+            directory.keys = replace(directory.keys, accepts=True)
 
     @rule(directory=directories)
     def start(self, directory: LogDirectory) -> None:
@@ -98,7 +113,7 @@ class FrontierModel(RuleBasedStateMachine):
             positions.append(position)
         found = self.receiver.frontier
         if found is not None and found.token == writer.taken.keys.newest:
-            assert found.highest >= directory.keys.confirmed.position, "the receiver went back, and nobody noticed"
+            assert not found.lacks(directory.keys.confirmed), "the receiver went back, and nobody noticed"
         known, transaction = writer.parts(positions)
         for position in known:
             assert self.receiver.rows[directory.places[position].event], "dropped as known, and not there"

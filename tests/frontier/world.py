@@ -93,7 +93,8 @@ class Place(NamedTuple):
 class LogDirectory:
     """`places`: by position. `acked`: positions that the log will not send again."""
 
-    def __init__(self, term: int) -> None:
+    def __init__(self, term: int, *, relaxed: bool = False) -> None:
+        self.relaxed = relaxed
         self.places: dict[int, Place] = {}
         self.next = 1
         self.term = term
@@ -109,11 +110,16 @@ class LogDirectory:
         for position, place in self.places.items():
             first, _ = spans.get(place.term, (position, position))
             spans[place.term] = (first, position)
-        return LogView(self.next, self.low, spans)
+        return LogView(self.next, self.low, spans, self.relaxed)
 
     @property
     def low(self) -> int:
         return next((position - 1 for position in self.places if position not in self.acked), self.next - 1)
+
+    def lose(self, events: int) -> None:
+        self.next = max(1, self.next - events)
+        self.places = {position: place for position, place in self.places.items() if position < self.next}
+        self.acked = {position for position in self.acked if position < self.next}
 
     def unacked(self) -> list[int]:
         return [position for position in self.places if position not in self.acked]

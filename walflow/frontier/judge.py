@@ -61,15 +61,15 @@ Verdict = Fits | LogWentBack | ReceiverWentBack | OtherWriter
 
 
 def judged(frontier: Frontier | None, keys: WriterKeys, log: LogView) -> Verdict:
-    """The order counts: a receiver that went back says nothing true of who writes."""
+    """The order counts: a receiver that went back says nothing true of who writes, and a log that went back is no other writer's heir."""
     confirmed = keys.confirmed
     if frontier is None:
         return ReceiverWentBack(0, confirmed.position) if confirmed.position else Fits(None)
-    mine = frontier.token in keys.tokens
-    if frontier.epoch < keys.epoch or (mine and frontier.highest < confirmed.position):
+    if frontier.epoch < keys.epoch or frontier.lacks(confirmed):
         return ReceiverWentBack(frontier.highest, confirmed.position)
-    if not mine:
-        return OtherWriter(frontier.epoch, frontier.beat)
-    if frontier.highest and (log.next <= frontier.highest or log.term(frontier.highest) not in (None, frontier.term)):
+    other_event = log.term(frontier.highest) not in (None, frontier.term)
+    if log.next <= frontier.highest or log.low < frontier.forgotten or other_event:
         return LogWentBack(frontier.highest, log.next)
+    if frontier.token not in keys.tokens:
+        return OtherWriter(frontier.epoch, frontier.beat)
     return Fits(frontier)

@@ -31,7 +31,7 @@ class WriterKeys(msgspec.Struct, frozen=True):
 
     tokens: tuple[str, ...] = ()
     epoch: int = 0
-    confirmed: Confirmed = Confirmed(0, 0)
+    confirmed: Confirmed = Confirmed()
     accepts: bool = False
     takes: bool = False
 
@@ -51,7 +51,7 @@ class WriterKeys(msgspec.Struct, frozen=True):
 
     def told(self, frontier: Frontier) -> Self:
         """The receiver has said so after a commit."""
-        return msgspec.structs.replace(self, confirmed=Confirmed(frontier.highest, frontier.term))
+        return msgspec.structs.replace(self, confirmed=Confirmed(frontier.highest, frontier.generation))
 
 
 class KeptFrontiers:

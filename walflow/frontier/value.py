@@ -14,10 +14,10 @@ OLD_TERMS: Final = 32  # chunks that are acked, and known all the same
 
 
 class Confirmed(NamedTuple):
-    """The highest position that the receiver has confirmed, and the term of that position."""
+    """The highest position that the receiver has confirmed, and the generation of its frontier."""
 
-    position: int
-    term: int
+    position: int = 0
+    generation: int = 1
 
 
 class FrontierBatch(NamedTuple):
@@ -71,6 +71,10 @@ class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
         )
         return grown if len(ranges) == len(self.ranges) else grown._without_oldest(batch.acked_below, OLD_TERMS)
 
+    def lacks(self, confirmed: Confirmed) -> bool:
+        """Whether it has not what it once had. A new generation begins with less."""
+        return self.generation <= confirmed.generation and self.highest < confirmed.position
+
     def renewed(self) -> Self:
         """With a sign of life."""
         return msgspec.structs.replace(self, beat=self.beat + 1)
@@ -95,17 +99,17 @@ class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, ranges=ranges, forgotten=max(self.forgotten, gone[-1][0]))
 
     def known_in(self, spans: Mapping[int, Range]) -> Self:
-        """What of it a log still has. `spans`: first and last position of each of its terms. The next generation: what the log has
-        not is forgotten, and drops nothing."""
-        kept: dict[int, list[Range]] = {}
-        for term, (low, high) in spans.items():
-            cut = [(max(first, low), min(last, high)) for first, last in self.ranges.get(term, ())]
-            if ranges := [(first, last) for first, last in cut if first <= last]:
-                kept[term] = ranges
-        highest, term = max(((ranges[-1][1], term) for term, ranges in kept.items()), default=(0, 0))
-        return msgspec.structs.replace(
-            self, generation=self.generation + 1, highest=highest, term=term, forgotten=0, ranges=kept
-        )
+        """The next generation, for a log that went back. `spans`: first and last position of each term that it has. Its next events are
+        new. What it still has of the old ones stays known, and so does what only another copy of it has: a term stands for one event at
+        each position."""
+        has = [
+            (min(last, high), term)
+            for term, (low, high) in spans.items()
+            for first, last in self.ranges.get(term, ())
+            if first <= high and last >= low
+        ]
+        highest, term = max(has, default=(0, 0))
+        return msgspec.structs.replace(self, generation=self.generation + 1, highest=highest, term=term, forgotten=0)
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self)
