@@ -98,7 +98,8 @@ class Connector(BaseModel):
     source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
     `answers`: all that the source half sends are answers to what the sink half accepted, so a drain does not stop it.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
-    no mistake if nothing is linked to its `out`, because others read it as well. `messages`: it reads and writes
+    no mistake if nothing is linked to its `out`, because others read it as well. `frontier`: the sink half stores in its receiver, in the
+    same commit as the events, which positions of a log it has (`walflow.frontier`). `messages`: it reads and writes
     messages. Without pre- and postprocessors, each message is an event. It uses `Stream.feed_messages` and
     `Inlet.messages`.
     """
@@ -111,6 +112,7 @@ class Connector(BaseModel):
     forwards: ClassVar[bool] = False
     answers: ClassVar[bool] = False
     positions: ClassVar[bool] = False
+    frontier: ClassVar[bool] = False
     output_optional: ClassVar[bool] = False
     messages: ClassVar[bool] = False
     recalls: ClassVar[tuple[str, str] | None] = None  # of its events' metadata: see `Outlet.recalled`

@@ -66,7 +66,7 @@ class Source:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where the lines begin."""
+        """The offsets at which lines begin."""
         return [0, *(newline.end() for newline in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> Position:

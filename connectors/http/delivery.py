@@ -27,7 +27,7 @@ class RequestOutcome:
         self._waiting: list[Callable[[], None]] = []
 
     def then(self, call: Callable[[], None]) -> None:
-        """Possibly at once."""
+        """Calls `call` once the events have an outcome: possibly at once."""
         if self.settled:
             call()
         else:
@@ -101,7 +101,7 @@ class _Departure:
         return self._next > 0
 
     def go(self, out: Outlet) -> bool:
-        """True once all are sent."""
+        """Sends the blocks. True once all are sent."""
         while self._next < len(self._blocks):
             if not out.send(self._blocks[self._next]):
                 return False

@@ -72,7 +72,7 @@ class HttpAnswer(NamedTuple):
 
     @property
     def failure(self) -> Failure:
-        """Of one that is neither."""
+        """How an answer that neither acks nor rejects counts against the events."""
         wait = min(self.retry_after, LONGEST_WAIT)
         if not self.sent or 300 <= self.status < 400:
             return Failure(math.inf, counts=False, wait=wait)
@@ -119,7 +119,7 @@ class HttpPosting:
         self._retries = inlet.counter("retried_requests_total")
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Sends requests until it is cancelled."""
         if self._contexts is not None:
             self._inlet.on_reopen(self._contexts.renew)
         if self._config.token is not None:

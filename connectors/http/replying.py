@@ -229,7 +229,7 @@ class FlowReplies:
             awaited.outcome.settle(None)
 
     def _forget(self, awaited: AwaitedReply) -> bool:
-        """True: it was awaited."""
+        """Whether the reply was awaited. It is awaited no more."""
         if self._awaited.pop(awaited.number, None) is None:
             return False
         awaited.request.release()

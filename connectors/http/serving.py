@@ -85,7 +85,7 @@ class HttpServing:
         out.gauge("request_bytes", lambda: self._memory.held)
 
     async def run(self, sockets: Sequence[socket.socket]) -> None:
-        """Until it is cancelled."""
+        """Serves clients until it is cancelled."""
         listener = Listener(sockets, self._clients.arrived, self._out)
         self._inlet.on_reopen(self._clients.reload)
         if self._replies is not None:

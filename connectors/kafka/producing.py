@@ -103,7 +103,7 @@ class KafkaProducing:
         while (problem := await on_thread(self._inlet.scheduler, lambda: self._look(producer))) is not None:
             if problem != self._away:
                 self._away = problem
-                self._inlet.log.warning("kafka", reason=problem)
+                self._inlet.log.warning("kafka client error", reason=problem)
                 self._inlet.explain(lambda: self._away)
             if clock() > end or (self._error is not None and _is_final(self._error)):
                 raise KafkaAway(problem)
@@ -241,7 +241,7 @@ class KafkaProducing:
             self._poll()
 
     def _take_reports(self) -> bool:
-        """True: a message was confirmed."""
+        """Takes the reports that came. True: a message was confirmed."""
         reports, self._reports = self._reports, []
         self._under_way -= len(reports)
         lone, taken = self._lone, 0

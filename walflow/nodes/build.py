@@ -282,7 +282,7 @@ class _Builder:
         return plan is None or port.name in plan.connector.ports_used().outputs
 
     def _add_unlinked_errs(self) -> None:
-        """They can be watched too."""
+        """Adds the err ports that nothing is linked to: they can be watched too."""
         connectors = {Port(node, ERR): err for node, err in self._errs.items()}
         for port, err in (connectors | self._pipeline_errs).items():
             if err.target is None and port.name == ERR and self._has(port):

@@ -101,7 +101,7 @@ class IngressStream:
         self._skipped: int | None = None  # bytes so far of an event that is too large; None: no such event
 
     def read_at(self, place: ReadPlace) -> None:
-        """Before anything is fed."""
+        """Sets the place of what is read next. Call it before that is fed."""
         self.place = place
         self._begin = place.begin()
 

@@ -65,7 +65,7 @@ class _Kept:
         )
 
     def why(self) -> str:
-        """In words, of what stays."""
+        """Says in words why events stay undelivered."""
         left = [source for nodes, source in self._sources() if _unsettled(source) and self._may_stay(nodes, source)]
         away = {name for source in left for name in self._away(source)}
         told = [f"{name} takes no events" for name in sorted(away)]
@@ -73,7 +73,7 @@ class _Kept:
         return "; ".join(told)
 
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
-        """Or their lanes."""
+        """The sources of the connectors, or their lanes."""
         return [
             (nodes, source) for nodes in self._connectors for source in nodes.source.lanes.values() or [nodes.source]
         ]
