@@ -96,10 +96,14 @@ class SinkEngine:
 
     # the breaker
 
-    def _troubled(self, cause: WalflowError) -> None:
-        """The breaker first: what fails here must not come back before something can be delivered. Every failed try is counted."""
-        self.trouble = cause
+    def _failed_try(self, cause: WalflowError) -> None:
+        """Every failed try is counted, although the breaker triggers once."""
         self._inlet.failed_try(str(cause))
+        self._troubled(cause)
+
+    def _troubled(self, cause: WalflowError) -> None:
+        """The breaker first: what fails here must not come back before something can be delivered."""
+        self.trouble = cause
         self.breaker.trigger(StopReason.TROUBLE, str(cause), self._key)
         if self._inlet.replaceable:
             self._fail_held(cause)

@@ -171,7 +171,7 @@ class JobSink(SinkEngine, Generic[J]):
         """Nothing can be delivered in this run any more."""
         self._becomes(GIVE_UP)
         if self._drop is None:
-            self._troubled(NotDelivered(reason))
+            self._failed_try(NotDelivered(reason))
         else:
             self._well()
         self._leave_all()
@@ -268,7 +268,7 @@ class JobSink(SinkEngine, Generic[J]):
     # while nothing can be delivered
 
     def _hold(self, trouble: str) -> None:
-        self._troubled(NotDelivered(trouble))
+        self._failed_try(NotDelivered(trouble))
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
 

@@ -79,7 +79,7 @@ class PeerSink(SinkEngine):
     def serve(self, cause: WalflowError) -> None:
         """Takes blocks. Until there is a connection, others get them because of `cause`, if there are others."""
         if self._inlet.replaceable and self.state is AWAY:
-            self._troubled(cause)
+            self._failed_try(cause)
         self._inlet.serve(self.accept)
 
     # the connection
@@ -94,7 +94,7 @@ class PeerSink(SinkEngine):
         """The connection, or the attempt to make one."""
         self._end_wait()
         if self._becomes(GONE) is AWAY:
-            self._troubled(cause)
+            self._failed_try(cause)
 
     def fail_all(self, cause: WalflowError) -> None:
         """All that has no outcome: its source may send it again."""
@@ -130,7 +130,7 @@ class PeerSink(SinkEngine):
         """The peer takes nothing for now. It is tried again after a wait."""
         delay = self._backoff.next()
         if delay > self._patience:
-            self._troubled(cause)
+            self._failed_try(cause)
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(delay, self._retry)
 
