@@ -39,7 +39,7 @@ class SinkPeer:
 
     def send(self, waiting: deque[Block]) -> bool:
         """Sends what the peer takes, and takes it off `waiting`: from there on its outcome is yours. Blocks that come meanwhile are
-        appended. False: it takes no more now; call `PeerSink.wake` when it does."""
+        appended; nothing may wait. False: it takes no more now; call `PeerSink.wake` when it does."""
         raise NotImplementedError
 
     def unfinished(self) -> Iterable[tuple[Block, int]]:
@@ -109,7 +109,7 @@ class PeerSink(SinkEngine):
     def _next(self) -> None:
         while self.state is DUE:  # otherwise it was lost or stopped meanwhile
             self._becomes(BEGIN)
-            takes_more = not self.waiting or self._peer.send(self.waiting)
+            takes_more = self._peer.send(self.waiting)
             if self.state is not WORKING:
                 return
             if not (self.waiting and takes_more):
@@ -133,6 +133,10 @@ class PeerSink(SinkEngine):
             self._failed_try(cause)
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(delay, self._retry)
+
+    def refuses(self, cause: WalflowError) -> None:
+        """The peer takes nothing for now. Who calls this says when that is over, with `delivered`."""
+        self._failed_try(cause)
 
     def _retry(self) -> None:
         self._timer = None
