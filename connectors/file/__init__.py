@@ -39,7 +39,7 @@ class File(Connector):
     inode and its bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
     the file that has its name now. If a file is cut or overwritten, walflow reads it from its beginning. If it was copied
     before the cut (`copytruncate`) and the pattern matches the copy, walflow reads there what it had not read before the cut. A
-    last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)). Compressed files
+    last line without a newline waits until it has one ([how to follow log files](../../howto/follow-log-files.md)). Compressed files
     (`.gz`, `.xz`, `.zst`, `.lz4`) are read once; one that was followed before it was compressed is not read again.
 
     If the file to read does not exist, walflow tries again after 0.1 s, later every 10 s, until it exists, also with `exit`.
@@ -47,7 +47,7 @@ class File(Connector):
     `follow`, a file that does not exist is no error: it is read once it is there.
 
     To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
-    `delaycompress` ([an example](../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
+    `delaycompress` ([an example](../../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
     Without SIGHUP, walflow goes on in the new file as soon as another program has made one; if none has after one second,
     walflow makes it.
 

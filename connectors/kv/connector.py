@@ -32,6 +32,7 @@ class Kv(Connector):
     """A key-value store on disk. The sink carries out the command in `$kv` of each event; the source sends the answers."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
     path: str = Field(

@@ -144,7 +144,7 @@ class StreamClient:
         self._unlinked = out.counter("unlinked_bytes_total")
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Connects and reconnects until it is cancelled."""
         self.out.max_event_bytes = self._max_event_bytes
         self.sink.serve()
         self._sweep()
@@ -208,7 +208,7 @@ class StreamClient:
             self.others(connection, (others,))
 
     def others(self, connection: Connection, read: Sequence[bytes]) -> None:
-        """What came and is no echo."""
+        """Takes what the peer sent and is no echo."""
         if connection.feed.stream is not None:
             connection.feed.feed(read)
         else:
