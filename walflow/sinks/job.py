@@ -54,9 +54,10 @@ class JobEnd(NamedTuple):
 
 class SinkWork(Generic[J]):
     """What a `JobSink` does. `take` and `do` are yours; the rest is as most need it. `opens`: the first job opens something, and blocks
-    are taken only once it has ended well. `sink`: whose work it is; for what has its outcome without a job."""
+    are taken only once it has ended well. `closes`: `close` is a job. `sink`: whose work it is; for what has its outcome without a job."""
 
     opens = False
+    closes = False
     sink: "JobSink[J]"
 
     def take(self, waiting: deque[Block]) -> J | None:
@@ -103,7 +104,7 @@ class SinkWork(Generic[J]):
         """On the thread: the last job."""
 
     def closed(self, error: BaseException | None) -> None:
-        """On the loop, after `close`, which may have failed so."""
+        """On the loop, at the very end; `close` may have failed so."""
 
 
 class JobSink(SinkEngine, Generic[J]):
@@ -323,7 +324,7 @@ class JobSink(SinkEngine, Generic[J]):
         return self._work.stop_cause() or super()._stop_cause()
 
     async def _close(self) -> None:
-        if type(self._work).close is SinkWork.close:  # there is nothing to wait for
+        if not self._work.closes:
             self._work.closed(None)
             return
         closed = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The states of every sink, in one table. `docs/concepts/sinks.md` shows it, and a test compares the two.
+"""The states of every sink, in one table. The page docs/decisions/0049 shows it, and a test compares the two.
 
 A `JobSink` begins in DUE, because its first job may open a file. A `PeerSink` begins in AWAY.
 """
@@ -71,3 +71,7 @@ def drawn() -> Iterator[str]:
     yield "|---|---|"
     for event in SinkEvent:
         yield f"| {event.name.lower()} | {event.value} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(drawn()))

@@ -218,9 +218,9 @@ class SinkTrial:
             return
         self.run = None
         run.cancel()
-        await self._ended(run)
+        await self.ended(run)
 
-    async def _ended(self, run: "asyncio.Future[None]") -> None:
+    async def ended(self, run: "asyncio.Future[None]") -> None:
         for _ in range(PATIENCE):
             if run.done():
                 break
@@ -533,7 +533,7 @@ async def a_stop_waits_for_what_is_under_way(trial: SinkTrial) -> None:
     assert not run.done(), "a job is on its thread"
     trial.subject.release(trial.scheduler)
     trial.run = None
-    await trial._ended(run)
+    await trial.ended(run)
     assert trial.inlet.acked == [b"1\n"], "it has arrived"
 
 
