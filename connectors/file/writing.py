@@ -11,7 +11,6 @@ class FileWork(SinkWork[FileBatch]):
     """A job opens the file if it is not open, or since SIGHUP not again; then it writes its batch."""
 
     opens = True
-    closes = True
 
     def __init__(self, inlet: Inlet, output: Output) -> None:
         self._inlet = inlet

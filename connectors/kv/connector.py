@@ -78,8 +78,6 @@ class KvJob:
 class KvWork(SinkWork[KvJob]):
     """Owns the store."""
 
-    closes = True
-
     def __init__(self, inlet: Inlet, store: KvStore, answers: AnswerEvents, most: int) -> None:
         self._store = store
         self._answers = answers

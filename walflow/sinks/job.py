@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from walflow.backoff import Backoff
 from walflow.contract import Inlet, Timer
@@ -54,11 +54,14 @@ class JobEnd(NamedTuple):
 
 class SinkWork(Generic[J]):
     """What a `JobSink` does. `take` and `do` are yours; the rest is as most need it. `opens`: the first job opens something, and blocks
-    are taken only once it has ended well. `closes`: `close` is a job. `sink`: whose work it is; for what has its outcome without a job."""
+    are taken only once it has ended well. `sink`: whose work it is; for what has its outcome without a job."""
 
     opens = False
-    closes = False
+    closes: ClassVar[bool] = False  # `close` is a job: it is there
     sink: "JobSink[J]"
+
+    def __init_subclass__(cls) -> None:
+        cls.closes = cls.closes or "close" in vars(cls)
 
     def take(self, waiting: deque[Block]) -> J | None:
         """On the loop: the next job. It takes its blocks off `waiting`. None: there is nothing to do now."""
