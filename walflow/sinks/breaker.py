@@ -25,9 +25,6 @@ class SinkBreaker:
     def __repr__(self) -> str:
         return f"<SinkBreaker {self.reason or 'open'}>"
 
-    def has(self, kind: StopReason, key: str = "") -> bool:
-        return (kind, key) in self._reasons
-
     def trigger(self, kind: StopReason, reason: str, key: str = "") -> None:
         if self._reasons.get((kind, key)) != reason:
             self._reasons[kind, key] = reason

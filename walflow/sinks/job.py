@@ -57,11 +57,13 @@ class SinkWork(Generic[J]):
     are taken only once it has ended well. `sink`: whose work it is; for what has its outcome without a job."""
 
     opens = False
-    closes: ClassVar[bool] = False  # `close` is a job: it is there
+    closes: ClassVar[bool] = False  # it has a `close`
+    bounded: ClassVar[bool] = False  # it has a `full`
     sink: "JobSink[J]"
 
     def __init_subclass__(cls) -> None:
         cls.closes = cls.closes or "close" in vars(cls)
+        cls.bounded = cls.bounded or "full" in vars(cls)
 
     def take(self, waiting: deque[Block]) -> J | None:
         """On the loop: the next job. It takes its blocks off `waiting`. None: there is nothing to do now."""
@@ -161,7 +163,8 @@ class JobSink(SinkEngine, Generic[J]):
     def accept(self, block: Block) -> None:
         self.held_bytes += len(block.frames.data)
         super().accept(block)
-        self._look_at_room()
+        if self._work.bounded:
+            self._look_at_room()
 
     def retry(self) -> None:
         """Ends a wait for better times, or the sink's rest: there may be something to do."""
@@ -229,7 +232,8 @@ class JobSink(SinkEngine, Generic[J]):
             self._hold(end.trouble)
         else:
             self._went_well(end)
-        self._look_at_room()
+        if self._work.bounded:
+            self._look_at_room()
 
     def _went_well(self, end: JobEnd) -> None:
         if self._backoff.failures:

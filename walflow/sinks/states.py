@@ -19,6 +19,8 @@ class SinkState(Enum):
     STOPPED = "nothing is begun any more"
     CLOSED = "each block fails at once"
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python
+
 
 class SinkEvent(Enum):
     WAKE = "there is something to do"
@@ -33,6 +35,8 @@ class SinkEvent(Enum):
     GIVE_UP = "there will be no other try in this run"
     STOP = "the run is to end"
     CLOSE = "it has ended"
+
+    __hash__ = object.__hash__
 
 
 AWAY, IDLE, DUE, WORKING, HELD, LOST, STOPPING, STOPPED, CLOSED = SinkState
