@@ -33,7 +33,7 @@ class Sink(SinkPeer):
         self.waiting[at:at] = messages
         self.sink.wake()
 
-    def close(self) -> None:
+    def end(self) -> None:
         for sent in self.held:
             self.inlet.fail(sent.block, NotConfirmed("stopped"))
 
@@ -127,7 +127,7 @@ def test_what_comes_through_the_half_open_breaker_shows_whose_fault_it_is() -> N
     sink.come(b"more")
     assert len(sink.inlet.acked) == 2
     assert sink.inlet.failed == [], "two others do not make three attempts"
-    sink.close()
+    sink.end()
 
 
 def test_an_outage_that_begins_while_one_waits_alone_counts_nothing_more() -> None:
@@ -139,4 +139,4 @@ def test_an_outage_that_begins_while_one_waits_alone_counts_nothing_more() -> No
     sink.scheduler.advance(300)
     assert sink.inlet.failed == []
     assert {part.attempts for part in sink.inlet.failed_events(9).parts} <= {0, 1}
-    sink.close()
+    sink.end()
