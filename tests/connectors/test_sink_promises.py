@@ -5,20 +5,25 @@ import errno
 import importlib.util
 import os
 import shutil
+import sqlite3
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
 from connectors.file.appending import Appending
 from connectors.file.output import Output
 from connectors.file.writing import file_sink
+from connectors.sqlite.rows import WHOLE, Cell
+from connectors.sqlite.sink import TableWork
+from connectors.sqlite.table import SqliteTable
 from connectors.stdio import console
 from connectors.tcp import TcpClient
 from connectors.udp.client import Refusals, datagram_sink
 from tests.connectors.test_tcp_client import Peer
 from tests.connectors.world import FailingDisk
-from walflow import Connector, Inlet, NotDelivered, Outlet
+from walflow import Connector, Inlet, JobSink, NotDelivered, Outlet
 from walflow.cli import new
 from walflow.disk import Stat
 from walflow.testing import VirtualScheduler
@@ -92,6 +97,64 @@ def appending() -> FileSubject:
 
 test_file = sink_promises(truncating)
 test_file_append = sink_promises(appending)
+
+
+class BreakingTable(SqliteTable):
+    """One that has a bug, while it is `broken`."""
+
+    broken = False
+
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None]) -> Mapping[int, str]:
+        if self.broken:
+            raise KeyError("a bug")
+        return super().insert(rows)
+
+
+class SqliteSubject(InDirectory):
+    """A table that is renamed while the sink uses it."""
+
+    never = b'"no"'
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._path = self.directory / "out.db"
+        self._name = "events"
+        self._run("""CREATE TABLE events (event CHECK (event <> '"no"'))""")
+        self._table = BreakingTable(str(self._path), "events", WHOLE, create=False)
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await JobSink(inlet, TableWork(inlet, self._table, WHOLE)).run()
+
+    def got(self) -> Sequence[bytes]:
+        return [str(event).encode() for (event,) in self._run(f"SELECT event FROM {self._name} ORDER BY rowid")]
+
+    def fail(self) -> None:
+        self._run("ALTER TABLE events RENAME TO away")
+        self._name = "away"
+
+    def fail_otherwise(self) -> None:
+        self._run("CREATE TABLE events (other)")
+
+    def mend(self) -> None:
+        self._run("DROP TABLE IF EXISTS events")
+        self._run("ALTER TABLE away RENAME TO events")
+        self._name = "events"
+
+    def bug(self) -> None:
+        self._table.broken = True
+
+    def _run(self, statement: str) -> Sequence[tuple[object, ...]]:
+        with closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
+            return connection.execute(statement).fetchall()
+
+
+test_sqlite = sink_promises(SqliteSubject)
 
 
 class SpoolSubject(InDirectory):
