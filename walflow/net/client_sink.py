@@ -111,7 +111,8 @@ class ClientSink(SinkPeer):
 
     def send(self, waiting: deque[Block]) -> bool:
         connection = self._connection
-        assert connection is not None
+        if connection is None or not waiting:
+            return True
         blocks: Sequence[Block] = [*waiting]
         waiting.clear()
         try:
