@@ -8,7 +8,7 @@ from tests.compile.interpreter import Interpreter
 from walflow.compile.compiled import BlockCall, Compiled
 from walflow.compile.compiling import compile_region
 from walflow.compile.constant import Constant
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.compile.nodes import Expr
 from walflow.compile.program import ScriptOf, Term
 from walflow.compile.reads import Decoded
