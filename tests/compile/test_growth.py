@@ -12,7 +12,6 @@ from walflow.diagnostics import Source, render_all
 from walflow.event import Frames
 from walflow.framing import LINES
 from walflow.plan.alone import load_query
-from walflow.plan.regions import regions
 from walflow_kernel.weight import HEAVIEST, weigh, weight_of
 
 TOO_LARGE = f"it would make something larger than {HEAVIEST:,} bytes"
@@ -30,7 +29,7 @@ def compiled(script: str, before: str = "") -> Compiled:
     query, found = load_query(Source("growth", text), {})
     assert query is not None, render_all(found)
     (plan,) = query.assembly.pipelines
-    (region,) = regions(plan)
+    (region,) = plan.regions
     return compile_region(region)
 
 
