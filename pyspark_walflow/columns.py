@@ -137,7 +137,7 @@ def first_of(batch: pa.RecordBatch) -> int:
 
 
 def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes | pa.Buffer) -> "Array":
-    """Without nulls."""
+    """An Arrow array without nulls."""
     return pa.Array.from_buffers(kind, count, [None, *(pa.py_buffer(one) for one in buffers)])
 
 
@@ -158,7 +158,7 @@ def _is_ascii(values: pa.Buffer) -> bool:
 
 
 def _offsets(data: bytes | memoryview) -> Int64:
-    """Where each record begins."""
+    """The offsets at which records begin."""
     offsets, end = record_offsets(data)
     if end != len(data):
         raise wire.Damaged("what came is no whole records")

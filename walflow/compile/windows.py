@@ -158,7 +158,7 @@ class Windowing:
 
 
 class _OfGroup(Body):
-    """Where `group` has a value."""
+    """The scope of a select in which `group` has a value."""
 
     def __init__(self, outer: Scope) -> None:
         super().__init__(outer, "select")
