@@ -14,7 +14,6 @@ from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
 from walflow.operators.select import Select
 from walflow.plan.alone import load_query
-from walflow.plan.regions import regions
 from walflow.receipt import Receipt
 from walflow_kernel.weight import HEAVIEST, MOST_USED, weigh, weight_of
 
@@ -33,7 +32,7 @@ def compiled(script: str, before: str = "") -> Compiled:
     query, found = load_query(Source("growth", text), {})
     assert query is not None, render_all(found)
     (plan,) = query.assembly.pipelines
-    (region,) = regions(plan)
+    (region,) = plan.regions
     return compile_region(region)
 
 
