@@ -134,7 +134,7 @@ def _own_keys(connector: type[Connector]) -> Iterator[ConfigKey]:
         if title := SHARED.get(shared.get(key.name, "")):
             told = key.description.replace(" with the keys below", "")
             anchor = title.lower().replace(" ", "-")
-            default = "required" if key.default == "required" else "null" if key.default == "null" else "…"
+            default = "…" if key.default.startswith("{") else key.default  # the record has them
             yield ConfigKey(key.name, key.type, default, f"{told} [Its keys](keys.md#{anchor}).")
         else:
             yield key
