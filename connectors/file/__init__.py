@@ -11,7 +11,7 @@ from connectors.file.follow import Following, fixed_part, follow, leads_to, may_
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
-from connectors.file.writing import FileWriter
+from connectors.file.writing import file_sink
 from walflow import Claim, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
 from walflow.disk import RealDisk
 from walflow.needs import directory, made_directory, readable_file, writable_file
@@ -260,17 +260,12 @@ class File(Connector):
                 inlet.stop(graceful=True)
             return
         output = self._output(sync=self._syncs(inlet.behind_log))
-        writer = FileWriter(inlet, output)
-        writer.start()
         try:
-            await writer.ended.wait()
+            await file_sink(inlet, output).run()
         finally:
-            await writer.close()
             self._emptied = self._emptied or output.emptied
             if isinstance(output, Overwriting):
                 self._place = output.place
-        if writer.failure is not None:
-            raise writer.failure
 
     def _disposal(self) -> str:
         if not self.delete and self.move_to is None:

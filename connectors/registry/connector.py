@@ -17,6 +17,7 @@ class SchemaRegistry(Connector):
     value to the wire format. [Kafka](../../howto/kafka.md#avro-with-a-schema-registry) shows both."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
     url: str = Field(

@@ -11,7 +11,8 @@ from connectors.ws.acks import MessagesWritten
 from connectors.ws.wire import SHOWN, SILENT, FrameWire
 from walflow import Block, Stream
 from walflow.net import NoSecret
-from walflow.net.client import CLOSING, StreamClient
+from walflow.net.client import StreamClient
+from walflow.net.client_sink import CLOSING
 from walflow.net.connection import Connection
 from walflow.net.secrets import bearer
 from walflow.net.writing import Writing

@@ -113,7 +113,8 @@ class _Builder:
 
     def _sink(self, plan: ConnectorPlan) -> SinkNode:
         linked = any(link.target == plan.id for link in self._assembly.links)
-        return SinkNode(str(plan.id), self._errs[plan.id], plan.codec, plan.postframing, linked=linked)
+        codec = plan.connector.sink_codec(plan.codec)
+        return SinkNode(str(plan.id), self._errs[plan.id], codec, plan.postframing, linked=linked)
 
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(

@@ -28,7 +28,10 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
         while not done() and clock() < deadline and not at_once.is_set():  # noqa: ASYNC110  # see above
             await asyncio.sleep(0.005)
 
-    _stop_reading([each for each in nodes.connectors if not each.source.transactional])
+    # what answers reads nothing of its own: its answers belong to events that were read, and are waited for with them
+    _stop_reading(
+        [each for each in nodes.connectors if not (each.source.transactional or each.plan.connector.answers)]
+    )
     for operator in nodes.operators:
         operator.node.drain()
     kept = _Kept(nodes.connectors)
