@@ -20,7 +20,7 @@ class HttpClient(Connector):
     """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of the
     answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
 
-    [HTTP](#answers-that-http_client-gets) says what each answer means for the events."""
+    What each answer means for the events is [below](#answers-that-http_client-gets)."""
 
     ports: ClassVar[Ports] = Ports()
     answers: ClassVar[bool] = True

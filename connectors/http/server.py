@@ -23,7 +23,8 @@ class HttpServer(Exposed):
     Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its request.
     Then GET and DELETE are taken too.
 
-    [HTTP](http_server.md) has all answers and what each means for the events, and the metadata of an event."""
+    [All answers](#answers-of-http_server) are below, with what each means for the events, and [the metadata](#metadata) of an
+    event."""
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True

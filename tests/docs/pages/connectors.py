@@ -36,9 +36,8 @@ OVERVIEW: Final = """\
 # Connectors
 
 The connector types that `define connector NAME from TYPE` may name. Each has a page with its guarantee, its ports,
-the keys of its
-`config` and its metrics. `walflow connectors show TYPE` prints the same text, also for connectors that you installed
-from other packages. These pages are generated from the code.
+the keys of its `config` and its metrics. `walflow connectors show TYPE` prints the same text, also for connectors
+that you installed from other packages. These pages are generated from the code.
 
 In Vector's words, a connector with an `out` port is a source, and one with an `in` port is a sink. Many are both.
 
@@ -134,7 +133,7 @@ def _own_keys(connector: type[Connector]) -> Iterator[ConfigKey]:
         if title := SHARED.get(shared.get(key.name, "")):
             told = key.description.replace(" with the keys below", "")
             anchor = title.lower().replace(" ", "-")
-            default = "required" if key.default == "required" else "null" if key.default == "null" else "…"
+            default = "…" if key.default.startswith("{") else key.default  # the record has them
             yield ConfigKey(key.name, key.type, default, f"{told} [Its keys](keys.md#{anchor}).")
         else:
             yield key
