@@ -19,16 +19,16 @@ from walflow.frontier import (
     Frontier,
     FrontierBatch,
     FrontierRefused,
+    FrontierTaken,
     Keep,
     KeptFrontiers,
     LogView,
-    Look,
     NotReadable,
     Put,
+    ReadFrontier,
     Rest,
     Step,
     Take,
-    Taken,
     WriterKeys,
     after_lost_token,
     opening,
@@ -217,7 +217,7 @@ class TableWork(SinkWork[TableJob]):
             step = writer.step
             answer: Frontier | None = None
             match step:
-                case Look():
+                case ReadFrontier():
                     answer = self._table.look(log, self._inlet.name)
                 case Keep(keys):
                     writer.kept.write(self._inlet.name, keys)
@@ -233,7 +233,7 @@ class TableWork(SinkWork[TableJob]):
                 writer.step = writer.writing.send(answer)
             except StopIteration as stop:
                 taken = stop.value
-                if not isinstance(taken, Taken):
+                if not isinstance(taken, FrontierTaken):
                     del self._logs[log]
                     raise FrontierRefused(taken) from None
                 writer.writing = writer.step = None

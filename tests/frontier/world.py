@@ -13,17 +13,17 @@ from walflow.frontier import (
     Begin,
     Frontier,
     FrontierBatch,
+    FrontierTaken,
     Keep,
     LogView,
     LogWentBack,
-    Look,
     OtherWriter,
     Put,
+    ReadFrontier,
     ReceiverWentBack,
     Rest,
     Step,
     Take,
-    Taken,
     WriterKeys,
     after_lost_token,
     opening,
@@ -136,12 +136,12 @@ class Writer:
 
     def __init__(self, directory: LogDirectory, receiver: Receiver, world: "World") -> None:
         self.directory = directory
-        self.taken: Taken | None = None
+        self.taken: FrontierTaken | None = None
         self.end: LogWentBack | ReceiverWentBack | OtherWriter | None = None
         self.unsure: bool = False  # a COMMIT had no answer
         self._receiver = receiver
         self._world = world
-        self._opening: Generator[Step, Frontier | None, Taken | LogWentBack | ReceiverWentBack] = opening(
+        self._opening: Generator[Step, Frontier | None, FrontierTaken | LogWentBack | ReceiverWentBack] = opening(
             directory.keys, directory.view(), lambda: world.time
         )
         self.step: Step | None = next(self._opening)
@@ -152,7 +152,7 @@ class Writer:
         assert step is not None
         answer: Frontier | None = None
         match step:
-            case Look():
+            case ReadFrontier():
                 answer = self._receiver.frontier
             case Keep(keys):
                 self.directory.keys = keys
@@ -169,7 +169,7 @@ class Writer:
             self.step = self._opening.send(answer)
         except StopIteration as stop:
             self.step = None
-            if isinstance(stop.value, Taken):
+            if isinstance(stop.value, FrontierTaken):
                 self.taken = stop.value
             else:
                 self.end = stop.value

@@ -2,7 +2,7 @@
 socket and the model in the tests go the same way, and a test can stop between any two steps.
 
     writing = opening(keys, log, clock)
-    step = next(writing)                    # Look, Keep, Begin, Take or Rest
+    step = next(writing)                    # ReadFrontier, Keep, Begin, Take or Rest
     step = writing.send(answer)             # ... until StopIteration, with what it came to
 """
 
@@ -19,7 +19,7 @@ PATIENCE: Final = 60.0  # seconds without one, after which another writer counts
 LOOKS: Final = 5.0  # seconds between two looks at it
 
 
-class Look(NamedTuple):
+class ReadFrontier(NamedTuple):
     """Read the frontier, change nothing. Answer: it, or None."""
 
 
@@ -56,11 +56,11 @@ class Rest(NamedTuple):
     why: str
 
 
-Step = Look | Keep | Begin | Take | Put | Rest
+Step = ReadFrontier | Keep | Begin | Take | Put | Rest
 Answer = Frontier | None
 
 
-class Taken(NamedTuple):
+class FrontierTaken(NamedTuple):
     """This process is the writer, until its token is gone from the receiver."""
 
     frontier: Frontier
@@ -77,13 +77,13 @@ class FrontierRefused(WalflowError):
 
 def opening(
     keys: WriterKeys, log: LogView, clock: Callable[[], float]
-) -> Generator[Step, Answer, Taken | LogWentBack | ReceiverWentBack]:
+) -> Generator[Step, Answer, FrontierTaken | LogWentBack | ReceiverWentBack]:
     """Becomes the writer. Waits for another one as long as it shows signs of life. Nothing is taken before `judged` finds nothing
     that went back, and it is judged again once it is ours: what was on its way has landed by then."""
     seen: OtherWriter | None = None
     since = clock()
     while True:
-        frontier = yield Look()
+        frontier = yield ReadFrontier()
         verdict = judged(frontier, keys, log)
         if _refuses(verdict, keys, log):
             return verdict
@@ -113,7 +113,7 @@ def opening(
                 continue
         keys = keys.taken(taken)
         yield Keep(keys)
-        return Taken(taken, keys)
+        return FrontierTaken(taken, keys)
 
 
 def _refuses(verdict: Verdict, keys: WriterKeys, log: LogView) -> TypeGuard[LogWentBack | ReceiverWentBack]:
