@@ -13,7 +13,7 @@ import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.responding import ResponseEvents, meta_of
-from walflow import Block, Inlet, Outlet
+from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.net import (
     Contexts,
     Failure,
@@ -217,7 +217,7 @@ class HttpPosting:
         for block in parcel.blocks:
             self._inlet.ack(block)
 
-    def _fail(self, parcel: Parcel, cause: NotConfirmed) -> None:
+    def _fail(self, parcel: Parcel, cause: WalflowError) -> None:
         for block in parcel.blocks:
             self._inlet.fail(block, cause)
 

@@ -210,6 +210,8 @@ class KafkaConsuming:
             reason = reason_of(error)
             if error.fatal() or error.code() in _FINAL:
                 raise KafkaAway(reason)
+            if self._said and error.code() == KafkaError._ALL_BROKERS_DOWN:
+                continue  # why, it has said
             if reason != self._said:  # librdkafka goes on trying, and says it each time
                 self._said = reason
                 self._out.log.warning("kafka client error", reason=reason)

@@ -1,5 +1,6 @@
 """What both connectors take, as librdkafka's configuration."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
@@ -43,6 +44,10 @@ OURS: Final = {
     "ssl.key.password": "name a file with it in `tls`",
     "transactional.id": "the sink uses no transactions",
 }
+
+
+_COUNTED: Final = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)$")
+"""It differs each time, so the same trouble would be another line of the log."""
 
 
 class KafkaAway(WalflowError):
@@ -192,7 +197,7 @@ def reason_of(error: KafkaException | KafkaError) -> str:
         text = inner.str() if isinstance(inner, KafkaError) else str(error)
     else:
         text = error.str()
-    return " ".join(text.split())
+    return _COUNTED.sub("", " ".join(text.split()))
 
 
 def _address(text: str) -> Address:

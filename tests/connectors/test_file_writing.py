@@ -74,14 +74,6 @@ def test_whatever_happens_each_block_is_acked_in_order_or_fails_at_the_end(
     assert walk.sink.writer.state is SinkState.CLOSED
 
 
-def test_a_block_that_comes_after_the_end_fails_at_once() -> None:
-    walk = Walk()
-    walk.work()
-    walk.sink.stop()
-    walk.give()
-    assert [data for data, _ in walk.sink.inlet.failed] == walk.given == [b"0\n"]
-
-
 def test_a_stop_that_is_cut_short_leaves_the_last_job_to_end_unheard() -> None:
     walk = Walk()
 

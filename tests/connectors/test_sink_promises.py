@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import importlib.util
+import math
 import os
 import shutil
 import sqlite3
@@ -23,9 +24,10 @@ from connectors.tcp import TcpClient
 from connectors.udp.client import Refusals, datagram_sink
 from tests.connectors.test_tcp_client import Peer
 from tests.connectors.world import FailingDisk
-from walflow import Connector, Inlet, JobSink, NotDelivered, Outlet
+from walflow import Backoff, Block, Connector, Inlet, JobSink, NotDelivered, Outlet
 from walflow.cli import new
 from walflow.disk import Stat
+from walflow.net import Failure, HeldPart, RetryQueue, RetrySink
 from walflow.testing import VirtualScheduler
 from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, sink_promises
 
@@ -352,5 +354,79 @@ test_tcp_echo = sink_promises(
     EchoSubject,
     without={
         "a_stop_waits_for_what_is_under_way": "it waits until all is written, and for no echo: what has none fails"
+    },
+)
+
+
+class RequestsSubject(SinkSubject):
+    """A sink of requests, as `http_client`, `dns_client` and `schema_registry` are. Its waits are the loop's, in real time."""
+
+    never = b'"never"'
+
+    def __init__(self) -> None:
+        self._trouble = ""
+        self._got: list[bytes] = []
+        self._held: asyncio.Event | None = None
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        queue = RetryQueue[Block](1, 3, Backoff(0.01, 0.05))
+        sink = RetrySink(
+            inlet,
+            queue,
+            Backoff(0.01, 0.05),
+            add=lambda blocks: queue.add(
+                [(part, 1) for block in blocks for part in block.split([1] * block.frames.count)]
+            ),
+            fail=inlet.fail,
+            blocks=lambda block: (block,),
+        )
+
+        async def send(held: HeldPart[Block]) -> None:
+            if self._held is not None:
+                await self._held.wait()
+            (event,) = held.part.frames.payloads()
+            if self._trouble:
+                sink.failed(held, self._trouble, Failure(math.inf, counts=False))
+            elif event == self.never:
+                sink.passed(held)
+                inlet.reject(held.part, "no peer takes it")
+            else:
+                self._got.append(event)
+                sink.passed(held)
+                inlet.ack(held.part)
+
+        await sink.run(send)
+
+    def got(self) -> Sequence[bytes]:
+        return self._got
+
+    def fail(self) -> None:
+        self._trouble = "not now"
+
+    def fail_otherwise(self) -> None:
+        self._trouble = "not any more"
+
+    def mend(self) -> None:
+        self._trouble = ""
+
+    def hold(self, scheduler: VirtualScheduler) -> None:
+        self._held = asyncio.Event()
+
+    def release(self, scheduler: VirtualScheduler) -> None:
+        if self._held is not None:
+            self._held.set()
+
+
+test_requests = sink_promises(
+    RequestsSubject,
+    without={
+        "the_waits_grow_and_begin_anew_after_a_success": "its waits are in real time: tests/net/test_retry_queue.py",
+        "a_stop_waits_for_what_is_under_way": "a request is cancelled, and its events fail",
     },
 )

@@ -10,8 +10,6 @@ import pytest
 import connectors.stdio
 from connectors.stdio import Stdio, console, own_descriptor, read
 from walflow.contract import CodecUse, Guarantee, Ports
-from walflow.sinks import SinkBreaker
-from walflow.sinks.breaker import StopReason
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
@@ -304,20 +302,6 @@ async def test_an_event_goes_where_its_input_says(
     assert len(inlet.acked) == 3
     task.cancel()
     await scheduler.settle()
-
-
-async def test_one_stream_that_is_not_read_triggers_until_both_are(
-    pipe: Pipe, other: Pipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheduler = VirtualScheduler()
-    inlet = MemoryInlet(scheduler)
-    breaker = SinkBreaker(inlet)
-    breaker.trigger(StopReason.FULL, "stdout waits", "stdout")
-    breaker.trigger(StopReason.FULL, "stderr waits", "stderr")
-    breaker.restore(StopReason.FULL, "stderr")
-    assert inlet.breaker == "stdout waits"
-    breaker.restore(StopReason.FULL, "stdout")
-    assert inlet.breaker is None
 
 
 async def test_a_closed_stream_that_no_event_is_for_does_no_harm(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,23 +174,6 @@ def test_stopping_fails_what_was_not_sent() -> None:
     assert inlet.scheduler.timers == []
 
 
-def test_where_others_can_take_them_they_are_failed_until_one_is_sent() -> None:
-    sock = Socket(*[errno.ENETDOWN] * 7)
-    inlet, _ = sending(sock, replaceable=True)
-    inlet.give(inlet.lines_of(b"1"))
-    inlet.scheduler.advance(0.2)
-    assert inlet.breaker is not None
-    assert [data for data, _ in inlet.failed] == [b"1\n"]
-    inlet.scheduler.advance(0.2)
-    assert inlet.breaker is None  # the next one tries, and is not held as long
-    inlet.give(inlet.lines_of(b"2"))
-    assert inlet.breaker is not None
-    assert [data for data, _ in inlet.failed] == [b"1\n", b"2\n"]
-    inlet.scheduler.advance(1)
-    inlet.give(inlet.lines_of(b"3"))
-    assert inlet.acked == [b"3\n"]
-
-
 def test_refused_again_and_again_it_is_held() -> None:
     sock = Socket(*[errno.ECONNREFUSED] * AT_ONCE)
     inlet, _ = sending(sock)

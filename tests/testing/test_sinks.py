@@ -41,8 +41,8 @@ class NewestFirst(Shelving):
 
 class SettlesTheFirst(Shelving):
     def outcomes(self, job: ShelfJob, error: BaseException | None) -> JobEnd:
-        end = super().outcomes(job, error)
-        return end._replace(acked=end.acked[:1])
+        blocks, job.blocks = job.blocks, []
+        return JobEnd(blocks[:1])
 
 
 class LosesEmptyEvents(Shelving):
@@ -110,7 +110,6 @@ class IgnoresOthers(JobSink[ShelfJob]):
 
     def _troubled(self, cause: WalflowError) -> None:
         self.trouble = cause
-        self._inlet.failed_try(str(cause))
         self.breaker.trigger(StopReason.TROUBLE, str(cause))
 
     def accept(self, block: Block) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from walflow.compile.constant import Constant, ConstantPart
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.compile.nodes import Expr, Name, Path, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved, script
 from walflow.compile.windows import Windowing, WrittenKey

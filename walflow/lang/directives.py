@@ -4,7 +4,7 @@ no effect; a message says so."""
 from collections.abc import Sequence
 
 from walflow.compile.constant import Constant
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.diagnostics import did_you_mean, error, one_of, warning
 from walflow.lang.ast import Directive
 from walflow.lang.config import EngineConfig

@@ -72,21 +72,21 @@ class ClientSink(SinkPeer):
     def lost(self, connection: Connection, reason: str) -> None:
         self._connection = None
         lost = f"lost {self._peer}: {reason}"
-        cause = NotAnswered(lost) if self._overdue else PeerLost(lost)
+        unwritten = connection.writing.give_up()
+        ends_each = self._ends_each(self._acks.unanswered(unwritten))
+        cause = NotAnswered(lost) if self._overdue else EndsEach(lost) if ends_each else PeerLost(lost)
         self.sink.lost(cause)
         self.sink.full("")
-        again = self._acks.lost(connection.writing.give_up(), cause)
-        self.sink.put_back(again)
-        ends_each = self._ends_each(again)
+        self.sink.put_back(self._acks.lost(unwritten, cause))
         if self._overdue or self._inlet.replaceable or ends_each:
             self._overdue = False
-            self.sink.fail_all(EndsEach(lost) if ends_each else cause)
+            self.sink.fail_all(cause)
 
-    def _ends_each(self, left: Sequence[Block]) -> bool:
+    def _ends_each(self, left: int) -> bool:
         """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and
         divides what was sent together (decision 0047)."""
         sent, self._sent = self._sent, 0
-        if sent > sum(block.frames.count for block in left):
+        if sent > left:
             self._fruitless = 0
         elif sent:
             self._fruitless += 1
@@ -111,7 +111,8 @@ class ClientSink(SinkPeer):
 
     def send(self, waiting: deque[Block]) -> bool:
         connection = self._connection
-        assert connection is not None
+        if connection is None or not waiting:
+            return True
         blocks: Sequence[Block] = [*waiting]
         waiting.clear()
         try:

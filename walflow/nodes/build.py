@@ -8,7 +8,6 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from walflow.codecs import JSON
-from walflow.compile.compiling import compile_region
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics
@@ -30,7 +29,7 @@ from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, Pipeline
 from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
 from walflow.plan.lanes import lanes
-from walflow.plan.regions import is_plain, region_of
+from walflow.plan.regions import is_plain
 from walflow_kernel.state import State
 from walflow_kernel.windows.frame import open_frames, windows_of
 
@@ -215,7 +214,7 @@ class _Builder:
         if is_plain(plan, selects):
             ports = [Port(plan.id, select.target) for select in selects]
             return joined([self._onward(plan, port.name) for port in ports], meet=self._graph.meet(ports))
-        compiled = compile_region(region_of(plan, selects[0].source))
+        compiled = plan.regions.compiled(selects[0].source)
         exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
         err = self._err(plan, plan.err_port(selects[0].source))

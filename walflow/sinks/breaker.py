@@ -18,14 +18,12 @@ class SinkBreaker:
 
     def __init__(self, inlet: Inlet) -> None:
         self.reason = ""  # that is shown; "": the sources may send
+        self.half_open = False  # the sources may send until the next block comes
         self._inlet = inlet
         self._reasons: dict[tuple[StopReason, str], str] = {}
 
     def __repr__(self) -> str:
         return f"<SinkBreaker {self.reason or 'open'}>"
-
-    def has(self, kind: StopReason, key: str = "") -> bool:
-        return (kind, key) in self._reasons
 
     def trigger(self, kind: StopReason, reason: str, key: str = "") -> None:
         if self._reasons.get((kind, key)) != reason:
@@ -36,11 +34,23 @@ class SinkBreaker:
         if self._reasons.pop((kind, key), None) is not None:
             self._show()
 
+    def ask(self) -> None:
+        """All that the sink has in hand has failed, perhaps by its own fault: the next block is to show it. The reason stays."""
+        self.half_open = True
+        self._inlet.half_open()
+
+    def answered(self) -> None:
+        """It came."""
+        if self.half_open:
+            self.half_open = False
+            self._inlet.trigger(self.reason)
+
     def _show(self) -> None:
         before, self.reason = self.reason, self._first()
-        if self.reason and self.reason != before:
+        if self.reason and self.reason != before and not self.half_open:
             self._inlet.trigger(self.reason)
         elif before and not self.reason:
+            self.half_open = False
             self._inlet.restore()
 
     def _first(self) -> str:

@@ -50,6 +50,7 @@ class SinkEngine:
         self.waiting: deque[Block] = deque()
         self.breaker = breaker or SinkBreaker(inlet)
         self.trouble: WalflowError | None = None  # why nothing can be delivered now
+        self.is_full = False  # enough waits
         self._inlet = inlet
         self._gathers = gathers
         self._key = key
@@ -96,10 +97,14 @@ class SinkEngine:
 
     # the breaker
 
-    def _troubled(self, cause: WalflowError) -> None:
-        """The breaker first: what fails here must not come back before something can be delivered. Every failed try is counted."""
-        self.trouble = cause
+    def _failed_try(self, cause: WalflowError) -> None:
+        """Every failed try is counted, although the breaker triggers once."""
         self._inlet.failed_try(str(cause))
+        self._troubled(cause)
+
+    def _troubled(self, cause: WalflowError) -> None:
+        """The breaker first: what fails here must not come back before something can be delivered."""
+        self.trouble = cause
         self.breaker.trigger(StopReason.TROUBLE, str(cause), self._key)
         if self._inlet.replaceable:
             self._fail_held(cause)
@@ -112,16 +117,13 @@ class SinkEngine:
     def full(self, reason: str) -> None:
         """Enough waits: the sources stop. "": they may go on. Work goes on meanwhile. What has not begun goes to another output,
         if there is one."""
+        self.is_full = bool(reason)
         if not reason:
             self.breaker.restore(StopReason.FULL, self._key)
             return
         self.breaker.trigger(StopReason.FULL, reason, self._key)
         if self._inlet.replaceable and self.waiting:
             self._fail_waiting(NotDelivered(reason))
-
-    @property
-    def is_full(self) -> bool:
-        return self.breaker.has(StopReason.FULL, self._key)
 
     # the end
 

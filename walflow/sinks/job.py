@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from walflow.backoff import Backoff
 from walflow.contract import Inlet, Timer
@@ -57,7 +57,13 @@ class SinkWork(Generic[J]):
     are taken only once it has ended well. `sink`: whose work it is; for what has its outcome without a job."""
 
     opens = False
+    closes: ClassVar[bool] = False  # it has a `close`
+    bounded: ClassVar[bool] = False  # it has a `full`
     sink: "JobSink[J]"
+
+    def __init_subclass__(cls) -> None:
+        cls.closes = cls.closes or "close" in vars(cls)
+        cls.bounded = cls.bounded or "full" in vars(cls)
 
     def take(self, waiting: deque[Block]) -> J | None:
         """On the loop: the next job. It takes its blocks off `waiting`. None: there is nothing to do now."""
@@ -103,7 +109,7 @@ class SinkWork(Generic[J]):
         """On the thread: the last job."""
 
     def closed(self, error: BaseException | None) -> None:
-        """On the loop, after `close`, which may have failed so."""
+        """On the loop, at the very end; `close` may have failed so."""
 
 
 class JobSink(SinkEngine, Generic[J]):
@@ -157,7 +163,8 @@ class JobSink(SinkEngine, Generic[J]):
     def accept(self, block: Block) -> None:
         self.held_bytes += len(block.frames.data)
         super().accept(block)
-        self._look_at_room()
+        if self._work.bounded:
+            self._look_at_room()
 
     def retry(self) -> None:
         """Ends a wait for better times, or the sink's rest: there may be something to do."""
@@ -171,7 +178,7 @@ class JobSink(SinkEngine, Generic[J]):
         """Nothing can be delivered in this run any more."""
         self._becomes(GIVE_UP)
         if self._drop is None:
-            self._troubled(NotDelivered(reason))
+            self._failed_try(NotDelivered(reason))
         else:
             self._well()
         self._leave_all()
@@ -225,7 +232,8 @@ class JobSink(SinkEngine, Generic[J]):
             self._hold(end.trouble)
         else:
             self._went_well(end)
-        self._look_at_room()
+        if self._work.bounded:
+            self._look_at_room()
 
     def _went_well(self, end: JobEnd) -> None:
         if self._backoff.failures:
@@ -268,7 +276,7 @@ class JobSink(SinkEngine, Generic[J]):
     # while nothing can be delivered
 
     def _hold(self, trouble: str) -> None:
-        self._troubled(NotDelivered(trouble))
+        self._failed_try(NotDelivered(trouble))
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
 
@@ -323,7 +331,7 @@ class JobSink(SinkEngine, Generic[J]):
         return self._work.stop_cause() or super()._stop_cause()
 
     async def _close(self) -> None:
-        if type(self._work).close is SinkWork.close:  # there is nothing to wait for
+        if not self._work.closes:
             self._work.closed(None)
             return
         closed = asyncio.Event()

@@ -39,7 +39,7 @@ class SinkPeer:
 
     def send(self, waiting: deque[Block]) -> bool:
         """Sends what the peer takes, and takes it off `waiting`: from there on its outcome is yours. Blocks that come meanwhile are
-        appended. False: it takes no more now; call `PeerSink.wake` when it does."""
+        appended; nothing may wait. False: it takes no more now; call `PeerSink.wake` when it does."""
         raise NotImplementedError
 
     def unfinished(self) -> Iterable[tuple[Block, int]]:
@@ -79,7 +79,7 @@ class PeerSink(SinkEngine):
     def serve(self, cause: WalflowError) -> None:
         """Takes blocks. Until there is a connection, others get them because of `cause`, if there are others."""
         if self._inlet.replaceable and self.state is AWAY:
-            self._troubled(cause)
+            self._failed_try(cause)
         self._inlet.serve(self.accept)
 
     # the connection
@@ -94,7 +94,7 @@ class PeerSink(SinkEngine):
         """The connection, or the attempt to make one."""
         self._end_wait()
         if self._becomes(GONE) is AWAY:
-            self._troubled(cause)
+            self._failed_try(cause)
 
     def fail_all(self, cause: WalflowError) -> None:
         """All that has no outcome: its source may send it again."""
@@ -109,7 +109,7 @@ class PeerSink(SinkEngine):
     def _next(self) -> None:
         while self.state is DUE:  # otherwise it was lost or stopped meanwhile
             self._becomes(BEGIN)
-            takes_more = not self.waiting or self._peer.send(self.waiting)
+            takes_more = self._peer.send(self.waiting)
             if self.state is not WORKING:
                 return
             if not (self.waiting and takes_more):
@@ -130,9 +130,13 @@ class PeerSink(SinkEngine):
         """The peer takes nothing for now. It is tried again after a wait."""
         delay = self._backoff.next()
         if delay > self._patience:
-            self._troubled(cause)
+            self._failed_try(cause)
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(delay, self._retry)
+
+    def refuses(self, cause: WalflowError) -> None:
+        """The peer takes nothing for now. Who calls this says when that is over, with `delivered`."""
+        self._failed_try(cause)
 
     def _retry(self) -> None:
         self._timer = None

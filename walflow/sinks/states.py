@@ -1,4 +1,4 @@
-"""The states of every sink, in one table. `docs/concepts/sinks.md` shows it, and a test compares the two.
+"""The states of every sink, in one table. The page docs/decisions/0049 shows it, and a test compares the two.
 
 A `JobSink` begins in DUE, because its first job may open a file. A `PeerSink` begins in AWAY.
 """
@@ -19,6 +19,8 @@ class SinkState(Enum):
     STOPPED = "nothing is begun any more"
     CLOSED = "each block fails at once"
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python
+
 
 class SinkEvent(Enum):
     WAKE = "there is something to do"
@@ -33,6 +35,8 @@ class SinkEvent(Enum):
     GIVE_UP = "there will be no other try in this run"
     STOP = "the run is to end"
     CLOSE = "it has ended"
+
+    __hash__ = object.__hash__
 
 
 AWAY, IDLE, DUE, WORKING, HELD, LOST, STOPPING, STOPPED, CLOSED = SinkState
@@ -71,3 +75,7 @@ def drawn() -> Iterator[str]:
     yield "|---|---|"
     for event in SinkEvent:
         yield f"| {event.name.lower()} | {event.value} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(drawn()))  # noqa: T201  # for the page

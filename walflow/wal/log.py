@@ -217,7 +217,7 @@ class Log:
         if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
             raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
-        size = (RECORD_START + length + 7) & ~7
+        size = record_size(length)
         chunk = self._tail
         roll = chunk is None or chunk.end + size > chunk.capacity
         if roll and not self.fits(len(tag), len(payload)):
