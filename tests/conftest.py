@@ -17,12 +17,18 @@ from hypothesis import settings
 from pyspark_walflow.java import NoJava, find_java
 from tests.examples import profile
 from tests.jvm import be_short_lived
+from tests.pace import Measured
 from tests.tiers import TIERS, cannot_match, hidden_mark, processes_ended, tier
 from walflow.extras import install_line
 
 
+MEASURED = pytest.StashKey[Measured]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What runs in the background ignores SIGINT and hands that down; here it is a user's Ctrl-C."""
+    if config.getoption("tier") and not hasattr(config, "workerinput"):
+        config.stash[MEASURED] = Measured()
     if config.getoption("hypothesis_profile") is None:
         settings.load_profile(profile(config.getoption("tier") or ()))
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,6 +64,12 @@ def pytest_asyncio_loop_factories(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", action="append", choices=TIERS, help="only tests of this tier, see tests/tiers.py")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """By here xdist's workers have ended."""
+    if (measured := config.stash.get(MEASURED, None)) is not None:
+        terminalreporter.write_line(str(measured))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
