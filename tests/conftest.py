@@ -21,7 +21,6 @@ from tests.pace import Measured
 from tests.tiers import TIERS, cannot_match, hidden_mark, processes_ended, tier
 from walflow.extras import install_line
 
-
 MEASURED = pytest.StashKey[Measured]()
 
 

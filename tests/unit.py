@@ -19,7 +19,7 @@ class NoTests(Exception):
     """The text says of what."""
 
 
-def tests_of(part: str, root: Path = ROOT) -> list[Path]:
+def tests_of(part: str, root: Path) -> list[Path]:
     """Directories and files for pytest, below `root`. Raises NoTests."""
     path = root / part
     if not path.exists():
@@ -49,7 +49,7 @@ def main(words: Sequence[str]) -> int:
     if not parts:
         sys.exit("which part? make unit ARGS=walflow/wal")
     try:
-        found = [str(path) for part in parts for path in tests_of(part.rstrip("/"))]
+        found = [str(path) for part in parts for path in tests_of(part.rstrip("/"), ROOT)]
     except NoTests as error:
         sys.exit(str(error))
     command = [sys.executable, "-m", "pytest", "--tier", "quick", *dict.fromkeys(found), *words[len(parts) :]]

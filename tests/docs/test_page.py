@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.system.flows import LINES
 
 from tests.docs.browser import WIDTH, Browser
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import Client, running
-from tests.system.flows import LINES
 
 pytestmark = pytest.mark.nightly
 
