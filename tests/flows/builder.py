@@ -3,8 +3,7 @@
     flow_of("tcp -> log -> out", "log -> tcp", tcp=TCP, log=LOG, out=OUT)
 
 is an echo server: what comes by TCP is in a log, then in a file and sent back. Between two connectors stands a pipeline that
-changes nothing; `pipelines` are those that do, and ways may lead through them, `"log -> even -> out"`. `"log/err -> dead"`:
-from that port.
+changes nothing; a `pipeline` of its own is a node as they are, `"log -> even -> out"`. `"log/err -> dead"`: from that port.
 """
 
 import json
@@ -47,42 +46,49 @@ OUT: Final = lines_out("file", path="out.log", mode="append")
 AT_ONCE: Final = {"retry": {"interval_ms": 20, "growth_rate": 1.0}}  # `reconnect` of a client whose peer comes back
 
 
-def flow_of(*ways: str, name: str = "main", pipelines: Mapping[str, str] | None = None, **connectors: str) -> str:
-    """`connectors`: of each, what stands behind `from`. `pipelines`: of each, what stands behind its name up to `end`; of
-    one that ends with `;` its statements, from `in` to `out`."""
-    made = pipelines or {}
+class Pipeline(str):
+    """What stands behind a pipeline's name up to `end`."""
+
+    __slots__ = ()
+
+
+def pipeline(body: str) -> Pipeline:
+    """Its statements, from `in` to `out`; or more, from `into` or `args` on."""
+    return Pipeline(body if body.lstrip().startswith(("into", "args")) else f"pipeline {body}")
+
+
+def flow_of(*ways: str, name: str = "main", **nodes: str) -> str:
+    """`nodes`: of each connector what stands behind `from`; or a `pipeline`."""
     steps = [step for way in ways for step in pairwise(way.split(" -> "))]
     text = [f"define flow {name}", "flow", "  use tremor::pipelines;"]
-    text += [f"  define connector {each} from {what};" for each, what in connectors.items()]
-    text += [f"  define pipeline {each} {_body(what)} end;" for each, what in made.items()]
-    text += [f"  create connector {each};" for each in connectors]
-    text += [f"  create pipeline {each};" for each in made]
-    text += dict.fromkeys(line for source, target in steps for line in _linked(source, target, made))
+    for each, what in nodes.items():
+        is_pipeline = isinstance(what, Pipeline)
+        text.append(
+            f"  define pipeline {each} {what} end;" if is_pipeline else f"  define connector {each} from {what};"
+        )
+        text.append(f"  create {'pipeline' if is_pipeline else 'connector'} {each};")
+    text += dict.fromkeys(line for source, target in steps for line in _linked(source, target, nodes))
     return "\n".join([*text, "end;", f"deploy flow {name};", ""])
 
 
-def _body(what: str) -> str:
-    return what if what.lstrip().startswith(("into", "from", "args", "pipeline")) else f"pipeline {what}"
+def _linked(source: str, target: str, nodes: Mapping[str, str]) -> Iterator[str]:
+    def kind(place: str) -> str:
+        return "pipeline" if isinstance(nodes[place.partition("/")[0]], Pipeline) else "connector"
 
-
-def _linked(source: str, target: str, pipelines: Mapping[str, str]) -> Iterator[str]:
-    def place(name: str) -> str:
-        return f"/{'pipeline' if name.partition('/')[0] in pipelines else 'connector'}/{name}"
-
-    if place(source).startswith("/connector") and place(target).startswith("/connector"):
+    if kind(source) == kind(target) == "connector":
         between = f"from_{source.replace('/', '_')}"
         yield f"  create pipeline {between} from pipelines::passthrough;"
-        yield f"  connect {place(source)} to /pipeline/{between};"
-        yield f"  connect /pipeline/{between} to {place(target)};"
+        yield f"  connect /connector/{source} to /pipeline/{between};"
+        yield f"  connect /pipeline/{between} to /connector/{target};"
     else:
-        yield f"  connect {place(source)} to {place(target)};"
+        yield f"  connect /{kind(source)}/{source} to /{kind(target)}/{target};"
 
 
 def unready(directory: object) -> str:
     """A connector that takes events once there is `up`, and acks them once there is `ack`."""
-    return plain_json("tests.system.stubborn:Unready", directory=str(directory))
+    return json_only("tests.system.stubborn:Unready", directory=str(directory))
 
 
-def plain_json(kind: str, **config: object) -> str:
+def json_only(kind: str, **config: object) -> str:
     """With a codec, and no framing."""
     return _connector(kind, ['codec = "json"'], config)

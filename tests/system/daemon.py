@@ -258,9 +258,16 @@ deploy flow server;
 """
 
 
-def echo_flow(directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always") -> Path:
-    """tcp -> wal -> file and back, on a free port."""
+def echo_flow(
+    directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always", **beside: str
+) -> Path:
+    """tcp -> wal -> file and back, on a free port; and to the connectors `beside`: what stands behind `from`."""
     file = directory / "echo.troy"
     text = ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks))
-    file.write_text(text.replace('"path": "state"', f'"path": "state", "sync": "{sync}"'))
+    text = text.replace('"path": "state"', f'"path": "state", "sync": "{sync}"')
+    more = [
+        f"  define connector {name} from {what};\n  create connector {name};\n  connect /pipeline/after to /connector/{name};\n"
+        for name, what in beside.items()
+    ]
+    file.write_text("".join([*more, "end;\n\ndeploy"]).join(text.split("end;\n\ndeploy")))
     return file

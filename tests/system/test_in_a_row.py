@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.builder import OUT, flow_of, plain
+from tests.flows.builder import OUT, flow_of, pipeline, plain
 from tests.system.daemon import running, wait_until
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
@@ -17,7 +17,7 @@ from walflow.wal import Log, LogOptions
 
 FLOW = flow_of(
     "first -> even -> second -> out",
-    pipelines={"even": 'select {"id": event.id} from in where event.id % 4 != 0 into out;'},
+    even=pipeline('select {"id": event.id} from in where event.id % 4 != 0 into out;'),
     first=plain("wal", path="first"),
     second=plain("wal", path="second", chunk_size=262144, max_chunks=256),
     out=OUT,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.builder import ANY_PORT, LOG, OUT, flow_of, lines_in, lines_out
+from tests.flows.builder import ANY_PORT, OUT, flow_of, lines_in, lines_out, plain
 from tests.system.daemon import PATIENCE, Client, Daemon, free_port, running, wait_until
 
 BLOCK = 10
@@ -58,20 +58,22 @@ def send(daemon: Daemon, first: int, last: int) -> None:
     client.close()
 
 
+def lanes_to(port: int, **log: object) -> str:
+    return flow_of(
+        "tcp -> log -> out",
+        "log -> peer",
+        tcp=lines_in("tcp_server", url=ANY_PORT),
+        log=plain("wal", path="state", **log),
+        out=OUT,
+        peer=lines_out("tcp_client", url=f"127.0.0.1:{port}"),
+    )
+
+
 @pytest.fixture
 def flow(tmp_path: Path) -> tuple[Path, int]:
     port = free_port()
     file = tmp_path / "lanes.troy"
-    file.write_text(
-        flow_of(
-            "tcp -> log -> out",
-            "log -> peer",
-            tcp=lines_in("tcp_server", url=ANY_PORT),
-            log=LOG,
-            out=OUT,
-            peer=lines_out("tcp_client", url=f"127.0.0.1:{port}"),
-        )
-    )
+    file.write_text(lanes_to(port))
     return file, port
 
 

@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from tests.flows.builder import AT_ONCE, LOG, TCP, flow_of, lines, plain_json
+from tests.flows.builder import AT_ONCE, LOG, TCP, flow_of, json_only, lines, pipeline
 from tests.system.daemon import PATIENCE, Client, free_port, running, wait_until
 
 EVENTS = 600
@@ -27,11 +27,11 @@ def flow_for(port: int) -> str:
     return flow_of(
         "clients -> log -> count -> counts",
         "log -> flaky",
-        pipelines={"count": COUNT},
+        count=pipeline(COUNT),
         clients=TCP,
         log=LOG,
         counts=lines("tcp_client", url=f"127.0.0.1:{port}", ack="echo", reconnect=AT_ONCE),
-        flaky=plain_json("tests.system.flaky:Flaky", failures=6),
+        flaky=json_only("tests.system.flaky:Flaky", failures=6),
     )
 
 
