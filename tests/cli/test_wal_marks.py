@@ -81,7 +81,9 @@ def test_what_was_exported_without_marks_begins_at_the_cursor(marked: Path, tmp_
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=examples(40)
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=examples(40),
 )
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(1, 30), st.integers(0, 9)), max_size=12),

@@ -68,8 +68,7 @@ class Lake:
         if self._sender is not None:
             self._sender.close()
             self._sender = None
-        if self.daemon.process.poll() is None:
-            self.daemon.kill()
+        self.daemon.close()
 
     def send(self, *events: str) -> None:
         """Returns when they are in the log."""

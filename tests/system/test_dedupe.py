@@ -109,8 +109,7 @@ class Pair:
 
     def close(self) -> None:
         for daemon in (self.first, self.second):
-            if daemon.process.poll() is None:
-                daemon.kill()
+            daemon.close()
 
 
 def fill(path: Path) -> None:

@@ -23,11 +23,11 @@ from tests.system.hosts import (
     ready,
     said,
     send,
-    session_of,
     until,
     wait_gone,
     written,
 )
+from tests.system.process import session_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
