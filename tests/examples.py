@@ -1,8 +1,8 @@
-"""How many examples a property test tries: a tenth of them before a commit, a quarter before a push, all of them at night.
+"""How many examples a property test tries: a tenth of them before a commit, a quarter before a push, all at night.
 hypothesis chooses others each time, so what ten runs of a day try is a night's worth.
 
-A test without a number of its own has hypothesis' hundred. One with a number writes `settings(max_examples=examples(400))`.
-A few say a plain number, which is the same everywhere, as those of `make soak`.
+A test without a number of its own has hypothesis' hundred. One with a number writes
+`settings(max_examples=examples(400))`. A few say a plain number, which is the same everywhere, as those of `make soak`.
 """
 
 from collections.abc import Collection

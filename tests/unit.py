@@ -1,8 +1,8 @@
 """Where the tests of a part are: `make unit ARGS=walflow/wal` runs `tests/wal`.
 
 The tests mirror the tree: `walflow/` is left out, each other name is kept. What has no directory has files:
-`connectors/http` is `tests/connectors/test_http*.py`, `walflow/receipt.py` is `tests/test_receipt.py`, and of a part without
-files of that name it is the room around it. What follows is pytest's: `ARGS="walflow/wal -k name"`.
+`connectors/http` is `tests/connectors/test_http*.py`, `walflow/receipt.py` is `tests/test_receipt.py`, and of a part
+without files of that name it is the room around it. What follows is pytest's: `ARGS="walflow/wal -k name"`.
 """
 
 import subprocess

@@ -2,8 +2,9 @@
 
     flow_of("tcp -> log -> out", "log -> tcp", tcp=TCP, log=LOG, out=OUT)
 
-is an echo server: what comes by TCP is in a log, then in a file and sent back. Between two connectors stands a pipeline that
-changes nothing; a `pipeline` of its own is a node as they are, `"log -> even -> out"`. `"log/err -> dead"`: from that port.
+is an echo server: what comes by TCP is in a log, then in a file and sent back. Between two connectors stands a pipeline
+that changes nothing; a `pipeline` of its own is a node as they are, `"log -> even -> out"`. `"log/err -> dead"`: from
+that port.
 """
 
 import json

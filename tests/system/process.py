@@ -1,5 +1,5 @@
-"""A program to start, watch and kill with all that it has started. Daemon, the jobs of Spark and a cluster's parts are
-such; each of them says what it is called and what it listens to."""
+"""A program to start, watch and kill with all that it has started. Daemons, the jobs of Spark and the parts of a
+cluster are such; each of them says only what it runs and what it reads of it."""
 
 import os
 import signal
