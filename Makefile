@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test nightly touched check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
+.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: $(VENV)/.test ## a minute or two: an echo server is killed again and again
 tests = $(RUN) -m pytest $(1) $(ARGS); case $$? in 0) chosen=1 ;; 5) ;; *) failed=1 ;; esac
 judged = [[ $$chosen && ! $$failed ]]
 several = -n $(or $(JOBS),3) --dist worksteal
+
+unit: $(VENV)/.test ## while you work, seconds: the quick tests of one part; ARGS=walflow/wal, ARGS="connectors/http -k name"
+	@$(RUN) -m tests.unit $(ARGS)
 
 quick: $(VENV)/.test ## before each commit, a minute: the tests that start no process; ARGS="-k name" for some of them
 	@$(RUN) -m pytest --tier quick -n $(or $(JOBS),2) --dist worksteal $(ARGS)

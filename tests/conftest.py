@@ -17,12 +17,17 @@ from hypothesis import settings
 from pyspark_walflow.java import NoJava, find_java
 from tests.examples import profile
 from tests.jvm import be_short_lived
+from tests.pace import Measured
 from tests.tiers import TIERS, cannot_match, hidden_mark, processes_ended, tier
 from walflow.extras import install_line
+
+MEASURED = pytest.StashKey[Measured]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """What runs in the background ignores SIGINT and hands that down; here it is a user's Ctrl-C."""
+    if config.getoption("tier") and not hasattr(config, "workerinput"):
+        config.stash[MEASURED] = Measured()
     if config.getoption("hypothesis_profile") is None:
         settings.load_profile(profile(config.getoption("tier") or ()))
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -53,17 +58,37 @@ def _missing_for_spark() -> str | None:
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"uvloop": uvloop.new_event_loop}
+    wanted = config.getoption("tier")
+    if not wanted or "nightly" in wanted or item.get_closest_marker("both_loops"):
+        loops["asyncio"] = asyncio.new_event_loop  # else all twins were made only to be left out
+    return loops
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", action="append", choices=TIERS, help="only tests of this tier, see tests/tiers.py")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """By here xdist's workers have ended."""
+    if (measured := config.stash.get(MEASURED, None)) is not None:
+        terminalreporter.write_line(str(measured))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """All files take half a minute to collect, in each process. Most have nothing of a rare mark."""
     is_tests = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     return True if is_tests and cannot_match(collection_path, config.getoption("markexpr")) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays, so nothing is looked for that could go: a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -1,7 +1,8 @@
-"""How many examples a property test tries: a quarter of them each time the tests are run, all of them at night.
+"""How many examples a property test tries: a tenth of them before a commit, a quarter before a push, all at night.
+hypothesis chooses others each time, so what ten runs of a day try is a night's worth.
 
-A test without a number of its own has hypothesis' hundred. One with a number writes `settings(max_examples=examples(400))`.
-A few say a plain number, which is the same everywhere: those whose examples are slow, and those of `make soak`.
+A test without a number of its own has hypothesis' hundred. One with a number writes
+`settings(max_examples=examples(400))`. A few say a plain number, which is the same everywhere, as those of `make soak`.
 """
 
 from collections.abc import Collection
@@ -9,17 +10,19 @@ from collections.abc import Collection
 from hypothesis import settings
 
 FULL = 100  # hypothesis' own default
-PROFILES = {"few": FULL // 4, "full": FULL}
+PROFILES = {"fewest": FULL // 10, "few": FULL // 4, "full": FULL}
 for _name, _count in PROFILES.items():
     settings.register_profile(_name, deadline=None, max_examples=_count)
 
 
 def profile(tiers: Collection[str]) -> str:
     """`make nightly` runs the property tests of the other tiers once more, with `--hypothesis-profile full`."""
-    return "few" if tiers and "nightly" not in tiers else "full"
+    if not tiers or "nightly" in tiers:
+        return "full"
+    return "few" if "test" in tiers else "fewest"
 
 
 def examples(full: int) -> int:
     """Read when a test module is imported; the profile is chosen before."""
     assert settings.default is not None
-    return full * settings.default.max_examples // FULL
+    return max(1, full * settings.default.max_examples // FULL)

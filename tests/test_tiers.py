@@ -58,7 +58,7 @@ def test_soak(): ...
 """
 
 TIERS = {
-    "quick": ["async[uvloop]", "async_on_both[asyncio]", "async_on_both[uvloop]", "plain"],
+    "quick": ["async", "async_on_both[asyncio]", "async_on_both[uvloop]", "plain"],
     "test": [
         "names_it", "by_a_helper", "by_a_fixture", "by_a_parameter[starts]", "by_a_partial", "by_a_method",
         "by_a_module_of_ours", "alone", "marked", "unlike_its_marked_twin", "smoke",

@@ -75,22 +75,37 @@ def starts_a_process(item: pytest.Function) -> bool:
     fixtures = item._fixtureinfo.name2fixturedefs
     used = [definition.func for name in item.fixturenames for definition in fixtures.get(name, ())]
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return any(map(_function_starts, (item.function, *used))) or _starts(tuple(parameters), set())
+    return any(map(_function_starts, (item.function, *used))) or any(map(_starts, parameters))
 
 
 @functools.cache
 def _function_starts(function: Callable[..., object]) -> bool:
-    seen: set[int] = set()
-    return any(_starts(reached, seen) for reached in _named(inspect.unwrap(function)))
+    return any(map(_starts, _named(inspect.unwrap(function))))
 
 
-def _starts(thing: object, seen: set[int]) -> bool:
+_KNOWN: dict[int, tuple[object, bool]] = {}  # by id; the thing is kept, for else its id might be given again
+
+
+def _starts(thing: object) -> bool:
+    seen: dict[int, object] = {}
+    found = _search(thing, seen)
+    if not found:  # all was walked, so nothing of it leads anywhere else
+        _KNOWN.update((key, (one, False)) for key, one in seen.items())
+    return found
+
+
+def _search(thing: object, seen: dict[int, object]) -> bool:
     if thing is subprocess or getattr(thing, "__module__", None) == subprocess.__name__:
         return True
+    if (known := _KNOWN.get(id(thing))) is not None:
+        return known[1]
     if id(thing) in seen:
         return False
-    seen.add(id(thing))
-    return any(_starts(reached, seen) for reached in _reached(thing))
+    seen[id(thing)] = thing
+    if any(_search(reached, seen) for reached in _reached(thing)):
+        _KNOWN[id(thing)] = (thing, True)
+        return True
+    return False
 
 
 def _reached(thing: object) -> Iterable[object]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import flow_of, lines
 from tests.system.daemon import ROOT, WALFLOW, wait_until
-from tests.system.flows import LINES as AS_LINES, flow_of
 
 pytestmark = pytest.mark.test
 
@@ -18,12 +18,12 @@ WITHOUT = "lines -> console"
 LINES = [b'{"n":%d,"x":"%s"}' % (n, b"y" * 200) for n in range(20_000)]  # more than a pipe holds
 
 
-def console_flow(way: str, told: str) -> str:
+def console_flow(way: str, **told: str) -> str:
     return flow_of(
         way,
-        lines=f'file with {AS_LINES}, config = {{"path": "lines.json", "mode": "read"}} end',
+        lines=lines("file", path="lines.json", mode="read"),
         log='wal with config = {"path": "log"} end',
-        console=f"stdio with {AS_LINES}{told} end",
+        console=lines("stdio", **told),
     )
 
 
@@ -48,9 +48,9 @@ def through_head(folder: Path, said: str) -> bytes:
     return head.stdout
 
 
-@pytest.mark.parametrize("told", ["", ', config = {"when_closed": "hold"}'])
-def test_head_ends_and_the_log_keeps_the_rest(tmp_path: Path, told: str) -> None:
-    (tmp_path / "flow.troy").write_text(console_flow(THROUGH_LOG, told))
+@pytest.mark.parametrize("told", [{}, {"when_closed": "hold"}])
+def test_head_ends_and_the_log_keeps_the_rest(tmp_path: Path, told: dict[str, str]) -> None:
+    (tmp_path / "flow.troy").write_text(console_flow(THROUGH_LOG, **told))
     (tmp_path / "lines.json").write_bytes(b"\n".join([*LINES, b""]))
     assert through_head(tmp_path, "its events are held and its sources stop") == LINES[0] + b"\n"
     closing = [json.loads(line) for line in (tmp_path / "stderr").read_text().splitlines() if '"log closing"' in line]
@@ -79,10 +79,12 @@ def test_head_ends_and_the_log_keeps_the_rest(tmp_path: Path, told: str) -> None
 
 @pytest.mark.parametrize(
     ("told", "way"),
-    [("", WITHOUT), (', config = {"when_closed": "drop"}', THROUGH_LOG)],
+    [({}, WITHOUT), ({"when_closed": "drop"}, THROUGH_LOG)],
     ids=["no log", "told to drop"],
 )
-def test_without_a_log_or_where_it_is_told_to_the_rest_is_dropped(tmp_path: Path, told: str, way: str) -> None:
-    (tmp_path / "flow.troy").write_text(console_flow(way, told))
+def test_without_a_log_or_where_it_is_told_to_the_rest_is_dropped(
+    tmp_path: Path, told: dict[str, str], way: str
+) -> None:
+    (tmp_path / "flow.troy").write_text(console_flow(way, **told))
     (tmp_path / "lines.json").write_bytes(b"\n".join([*LINES, b""]))
     assert through_head(tmp_path, "its events are dropped from now on") == LINES[0] + b"\n"

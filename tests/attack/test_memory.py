@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from websockets.frames import Frame, Opcode
 
+from tests.flows.builder import flow_of, unready
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, Daemon, running
-from tests.system.flows import flow_of, unready
 from tests.system.test_ws import request
 
 WINDOW = 8 << 20

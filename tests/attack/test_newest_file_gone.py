@@ -1,15 +1,14 @@
 """While the peer of the only sink is away, no event is acked for hours. The newest file of the log vanishes then, and the
 process is killed: the next start names every event that was acked to its source and is gone."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import TCP, flow_of, lines
 from tests.system.daemon import Client, free_port, running, wait_until
-from tests.system.flows import LINES, flow_of
 from walflow.wal.format import SLOT, unpack_slot
 
 
@@ -32,9 +31,9 @@ def test_the_next_start_names_what_is_gone(tmp_path: Path, spoil: Callable[[Path
     flow.write_text(
         flow_of(
             "tcp -> log -> away",
-            tcp=f'tcp_server with {LINES}, config = {{"url": "127.0.0.1:0"}} end',
+            tcp=TCP,
             log=f'wal with config = {{"path": "state", "sync": "{sync}"}} end',
-            away=f"tcp_client with {LINES}, config = {json.dumps(away)} end",
+            away=lines("tcp_client", **away),
         )
     )
     with running(flow, tmp_path) as daemon:

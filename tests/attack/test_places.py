@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import flow_of
 from tests.system.daemon import PATIENCE, Client, echo_flow, running, wait_until
-from tests.system.flows import flow_of
 from tests.system.test_attacks import is_served
 from walflow.net.listener import AT_ONCE
 

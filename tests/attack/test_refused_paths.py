@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.namespace import SmallDisk, needs_namespace
+from tests.flows.builder import flow_of
 from tests.system.daemon import WALFLOW, Daemon
-from tests.system.flows import flow_of
 
 pytestmark = pytest.mark.test
 

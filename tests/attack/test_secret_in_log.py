@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.flows.builder import flow_of
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, Daemon, running
-from tests.system.flows import flow_of
 
 SECRET = b"S3CR3T-TOKEN-0123456789"
 PORTS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import flow_of
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, running
-from tests.system.flows import flow_of
 from walflow.diagnostics import has_errors, render_all
 from walflow.plan import load
 

@@ -18,10 +18,10 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 from websockets.sync.client import connect
 
+from tests.flows.builder import flow_of, unready
 from tests.late import late
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, Client, Daemon, running, wait_until
-from tests.system.flows import flow_of, unready
 from tests.system.test_ws import Raw, request
 
 ROUNDS = 30  # echoes that a good client waits for, one after the other

@@ -189,8 +189,7 @@ class Pipeline:
 
     def close(self) -> None:
         for daemon in (self._producer, *self._members.values()):
-            if daemon.process.poll() is None:
-                daemon.kill()
+            daemon.close()
 
 
 class LogAlone:
@@ -222,8 +221,7 @@ class LogAlone:
         return Proof(len(answered), 0, len(lines), len(answered - numbers), 0, len(lines) - len(numbers), done)
 
     def close(self) -> None:
-        if self._daemon.process.poll() is None:
-            self._daemon.kill()
+        self._daemon.close()
 
 
 def run(directory: Path, kills: int, tell: Callable[[str], None], seed: int = 7, *, log: bool = False) -> Proof:

@@ -15,55 +15,12 @@ import typer
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from tests.broker.kafka import KafkaBroker, kafka
+from tests.flows.builder import flow_of, json_only
 from tests.system.daemon import Daemon
 
 LINE: Final = json.dumps({"host": "a", "pad": "x" * 75}).encode()  # 100 bytes with its newline
 LINES: Final = 10_000  # of the file that is replayed
 LINGER: Final = 5  # milliseconds, of all producers
-INTO: Final = """\
-define flow main
-flow
-  use tremor::pipelines;
-  define connector load from bench
-  with
-    codec = "json",
-    config = {"path": "lines", "iters": ITERS}
-  end;
-  define connector out from kafka_producer
-  with
-    codec = "json",
-    config = {"brokers": ["BROKER"], "topic": "TOPIC", "rdkafka_options": {"linger.ms": LINGER}}
-  end;
-  create connector load;
-  create connector out;
-  create pipeline main from pipelines::passthrough;
-  connect /connector/load to /pipeline/main;
-  connect /pipeline/main to /connector/out;
-end;
-deploy flow main;
-"""
-OUT_OF: Final = """\
-define flow main
-flow
-  use tremor::pipelines;
-  define connector incoming from kafka_consumer
-  with
-    codec = "json",
-    config = {"brokers": ["BROKER"], "topics": ["TOPIC"], "group_id": "GROUP"}
-  end;
-  define connector report from bench
-  with
-    codec = "json",
-    config = {"stop_after_events": EVENTS, "structured": true}
-  end;
-  create connector incoming;
-  create connector report;
-  create pipeline main from pipelines::passthrough;
-  connect /connector/incoming to /pipeline/main;
-  connect /pipeline/main to /connector/report;
-end;
-deploy flow main;
-"""
 
 
 class Speeds:
@@ -78,7 +35,10 @@ class Speeds:
 
     def walflow_into(self) -> float:
         topic = self._new("into")
-        flow = self._flow(INTO, ITERS=self._events // LINES, TOPIC=topic, LINGER=LINGER)
+        flow = self._flow(
+            json_only("bench", path="lines", iters=self._events // LINES),
+            json_only("kafka_producer", brokers=self._brokers, topic=topic, rdkafka_options={"linger.ms": LINGER}),
+        )
         daemon = Daemon(flow, self._directory)
         daemon.wait_for("ready")
         began = time.monotonic()
@@ -125,7 +85,10 @@ class Speeds:
         return self._events / (time.monotonic() - began)
 
     def walflow_out_of(self, topic: str) -> float:
-        flow = self._flow(OUT_OF, TOPIC=topic, GROUP=self._new("group"), EVENTS=self._events)
+        flow = self._flow(
+            json_only("kafka_consumer", brokers=self._brokers, topics=[topic], group_id=self._new("group")),
+            json_only("bench", stop_after_events=self._events, structured=True),
+        )
         daemon = Daemon(flow, self._directory)
         assert daemon.wait() == 0, daemon.raw
         report = json.loads(b"".join(daemon.stdout))
@@ -173,11 +136,13 @@ class Speeds:
         self._runs += 1
         return f"{name}-{self._runs}"
 
-    def _flow(self, text: str, **args: object) -> Path:
+    @property
+    def _brokers(self) -> list[str]:
+        return [self._broker.address]
+
+    def _flow(self, source: str, sink: str) -> Path:
         file = self._directory / "speed.troy"
-        for name, value in {"BROKER": self._broker.address, **args}.items():
-            text = text.replace(name, str(value))
-        file.write_text(text)
+        file.write_text(flow_of("source -> sink", source=source, sink=sink))
         return file
 
 

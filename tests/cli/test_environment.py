@@ -9,6 +9,7 @@ import pytest
 import trustme
 from typer.testing import CliRunner, Result
 
+from tests.flows.builder import flow_of, plain
 from walflow.cli import app
 from walflow.needs import NotAvailable, Room, fit
 
@@ -267,37 +268,14 @@ def test_a_udp_server_without_a_port_is_noted(url: str) -> None:
     assert (note in result.stdout.splitlines()) == (url == "127.0.0.1"), result.stdout
 
 
-LOGS = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector ticks from metronome with config = {"interval": 1_000_000_000} end;
-  define connector one from wal with config = {"path": "state/one", "chunk_size": %d, "max_chunks": 1024} end;
-  define connector two from wal with config = {"path": "two", "chunk_size": %d, "max_chunks": 1024} end;
-  define connector out from null;
-  create connector ticks;
-  create connector one;
-  create connector two;
-  create connector out;
-  create pipeline first from pipelines::passthrough;
-  create pipeline second from pipelines::passthrough;
-  create pipeline third from pipelines::passthrough;
-  connect /connector/ticks to /pipeline/first;
-  connect /pipeline/first to /connector/one;
-  connect /connector/one to /pipeline/second;
-  connect /pipeline/second to /connector/two;
-  connect /connector/two to /pipeline/third;
-  connect /pipeline/third to /connector/out;
-end;
-deploy flow main;
-"""
-
-
 @pytest.mark.parametrize(("of_free", "fits"), [(0.2, True), (0.8, False)])
 def test_the_logs_of_one_file_system_fit_there_together(of_free: float, fits: bool) -> None:
     free = os.statvfs(".").f_bavail * os.statvfs(".").f_frsize
     chunk = int(free * of_free) // 1024
-    Path("main.troy").write_text(LOGS % (chunk, chunk), encoding="utf-8")
+    one, two = (plain("wal", path=path, chunk_size=chunk, max_chunks=1024) for path in ("state/one", "two"))
+    ticks = plain("metronome", interval=1_000_000_000)
+    text = flow_of("ticks -> one -> two -> out", ticks=ticks, one=one, two=two, out="null")
+    Path("main.troy").write_text(text, encoding="utf-8")
     result = CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
     (line,) = [line for line in result.stdout.splitlines() if "bytes of disk" in line]
     head = f"main::one, main::two: {2 * 1024 * chunk:,} bytes of disk in state/one, two together: "

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.cli.wal_tools import FIRST, flip, left, run
+from tests.examples import examples
 from tests.wal.tools import QuickDisk, checkpoint, put
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import CHUNK_START
@@ -80,7 +81,9 @@ def test_what_was_exported_without_marks_begins_at_the_cursor(marked: Path, tmp_
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=40
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=examples(40),
 )
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(1, 30), st.integers(0, 9)), max_size=12),

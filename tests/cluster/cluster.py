@@ -16,6 +16,7 @@ import pyspark
 
 from tests.jvm import EXECUTORS
 from tests.system.daemon import ROOT, free_port
+from tests.system.process import Process
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 PATIENCE: Final = 120.0  # seconds; Spark takes fifteen on a quiet machine
@@ -43,7 +44,7 @@ class Cluster:
         self._conf.mkdir()
         (self._conf / "log4j2.properties").write_text(LOG4J)
         self.port, self.ui, self.app_ui = free_port(), free_port(), free_port()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Process] = []
 
     @property
     def url(self) -> str:
@@ -75,7 +76,7 @@ class Cluster:
         }
         conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url, *conf, str(job), *arguments]
-        return self._popen("driver", command, environment)
+        return self._popen("driver", command, environment).process
 
     def executors(self) -> list[dict[str, Any]]:
         """As the running application's own pages have them; the driver is none."""
@@ -102,7 +103,7 @@ class Cluster:
 
     def stop(self) -> None:
         for process in reversed(self._processes):
-            _kill_session(process)
+            process.kill()
 
     def _alive(self) -> int:
         with urlopen(f"http://127.0.0.1:{self.ui}/json/", timeout=PATIENCE) as answer:
@@ -120,51 +121,19 @@ class Cluster:
     def _run(self, name: str, *words: str) -> None:
         self._popen(name, [str(SPARK_HOME / "bin" / "spark-class"), *words], {})
 
-    def _popen(self, name: str, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _popen(self, name: str, command: list[str], environment: dict[str, str]) -> Process:
+        spark = {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_CONF_DIR": str(self._conf),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_NO_DAEMONIZE": "1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": self._python_path,
+        }
         with (self.logs / f"{name}.out").open("wb") as out, (self.logs / f"{name}.err").open("wb") as err:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                env={
-                    **os.environ,
-                    "SPARK_HOME": str(SPARK_HOME),
-                    "SPARK_CONF_DIR": str(self._conf),
-                    "SPARK_LOCAL_IP": "127.0.0.1",
-                    "SPARK_NO_DAEMONIZE": "1",
-                    "PYSPARK_PYTHON": sys.executable,
-                    "PYTHONPATH": self._python_path,
-                    **environment,
-                },
-                cwd=self.here,
-                start_new_session=True,
-            )
+            process = Process(command, cwd=self.here, environment=spark | environment, stdout=out, stderr=err)
         self._processes.append(process)
         return process
-
-
-def _kill_session(process: subprocess.Popen[bytes]) -> None:
-    """What it started too, whatever groups that made."""
-    while True:
-        left = [pid for pid, session in _sessions() if session == process.pid]
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.poll()
-        if not left:
-            process.wait()
-            return
-        time.sleep(0.01)
-
-
-def _sessions() -> Iterator[tuple[int, int]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                state, _, _, session = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:4]
-                if state != "Z":
-                    yield int(entry.name), int(session)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.delivery.followed_row import PASSED, SELECTED, FollowedRow
+from tests.examples import examples
 from walflow.testing import MemoryDisk
 
 ROWS = [(PASSED, 1, 1), (SELECTED, 3, 1)]
@@ -298,7 +299,7 @@ async def lived(model: Model, what: list[tuple[str, int]]) -> list[int]:
     return await model.finish()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(40))
 @given(st.sampled_from(ROWS), st.integers(0, 1 << 16), st.lists(HARMLESS, max_size=20))
 def test_each_line_is_in_the_log_once(row: tuple[str, int, int], seed: int, what: list[tuple[str, int]]) -> None:
     body, by, without = row
@@ -309,7 +310,7 @@ def test_each_line_is_in_the_log_once(row: tuple[str, int, int], seed: int, what
     assert set(found) == {id for id in model.written if id % by != without}, "lost"
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(40))
 @given(st.sampled_from(ROWS), st.integers(0, 1 << 16), st.lists(CUTS, max_size=20))
 def test_what_is_called_known_was_appended(row: tuple[str, int, int], seed: int, what: list[tuple[str, int]]) -> None:
     """Whatever is done to the file: what the log took and acked, it has."""
@@ -384,7 +385,7 @@ class Rotated(Model):
             break
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(60))
 @given(st.sampled_from(ROWS), st.integers(0, 1 << 16), st.lists(ROTATES, max_size=20))
 def test_each_line_of_rotated_files_is_in_the_log_once(
     row: tuple[str, int, int], seed: int, what: list[tuple[str, int]]

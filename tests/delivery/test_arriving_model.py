@@ -8,6 +8,7 @@ from typing import Final
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from tests.delivery.in_a_row import STRAIGHT, Row
+from tests.examples import examples
 from walflow.testing import PowerCut, SimulatedDisk, images
 from walflow.testing.world import Fatal
 
@@ -135,7 +136,7 @@ def lived(body: str, seed: int, what: list[tuple[str, int]]) -> tuple[Model, lis
     return model, model.finish()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=80)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(80))
 @example(STRAIGHT_ROWS[0], 1199, [("give", 3), ("cut", 3), ("ack", 0), ("close", 0)])
 @given(st.sampled_from(STRAIGHT_ROWS), st.integers(0, 1 << 16), actions)
 def test_each_event_is_in_the_second_log_once(wanted: Wanted, seed: int, what: list[tuple[str, int]]) -> None:
@@ -146,7 +147,7 @@ def test_each_event_is_in_the_second_log_once(wanted: Wanted, seed: int, what: l
     assert not lacking, "lost"
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(30))
 @given(st.integers(0, 1 << 16), actions)
 def test_where_an_event_becomes_two_none_is_lost(seed: int, what: list[tuple[str, int]]) -> None:
     model, found = lived(TWICE, seed, what)

@@ -6,6 +6,7 @@ from typing import Final
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.delivery.apart import Apart
+from tests.examples import examples
 
 SINKS: Final = ["near", "far", "odd"]
 
@@ -164,7 +165,7 @@ class Model:
         self.flow.close()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(60))
 @given(st.integers(0, len(GRAPHS) - 1), actions)
 def test_each_sink_gets_what_is_its_own(graph: int, what: list[tuple[str, object]]) -> None:
     model = Model(graph)
@@ -174,7 +175,7 @@ def test_each_sink_gets_what_is_its_own(graph: int, what: list[tuple[str, object
     model.finish()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(60))
 @given(st.integers(0, len(GRAPHS) - 1), relinks)
 def test_each_sink_gets_what_is_its_own_with_whatever_links(graph: int, what: list[tuple[str, object]]) -> None:
     """The last graph merges two sinks, the first part all. What a sink had acked in a lane of its own, and was stored, does not

@@ -259,6 +259,7 @@ class Model:
         self.life = 0
         self.events = 0
         self.told: list[Told] = []
+        self._dropped = 0  # in earlier lives
         self.dead = [name for name in ("dead", "dead2") if self.flow.by_name[name].sink.linked]
 
     def give(self, count: int) -> None:
@@ -269,6 +270,7 @@ class Model:
         if self.flow.log is None:
             return
         self.flow.end(crash=crash)
+        self._dropped = self.dropped()
         self.life += 1
         self.flow = Flow(*self._made, self.flow.disk)
 
@@ -348,9 +350,8 @@ class Model:
 
     def dropped(self) -> int:
         """Most rows of events that the log has given up."""
-        return (
-            4 * self.flow.world.metrics.counter("rejected_events_total", **self.flow.by_name["log"].plan.labels).value
-        )
+        rejected = self.flow.world.metrics.counter("rejected_events_total", **self.flow.by_name["log"].plan.labels)
+        return self._dropped + 4 * rejected.value
 
     def _is_one(self, count: int, key: Key, what: str) -> None:
         if not count and self.uncounted:

@@ -79,8 +79,7 @@ def test_each_event_is_in_the_table_once_though_it_came_twice(tmp_path: Path) ->
             assert sender.terminate() == 0
         logged = int(str(sender.last("log closing")["durable"]))
     finally:
-        if sender.process.poll() is None:
-            sender.kill()
+        sender.close()
         receiver.end()
     with closing(sqlite3.connect(tmp_path / "events.db")) as events:
         (logs,) = events.execute("select count(distinct log) from events").fetchone()

@@ -9,37 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.docs.browser import WIDTH, Browser
+from tests.flows.builder import TCP, flow_of, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import Client, running
-from tests.system.flows import LINES
 
 pytestmark = pytest.mark.nightly
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector tcp from tcp_server
-  with LINES, config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "log", "chunk_size": 65536, "max_chunks": 8} end;
-  define pipeline halve into out, err
-  pipeline
-    select {"half": 10 / event.n, "text": event.text} from in into out;
-  end;
-  define connector gone from null;
-  create connector tcp;
-  create connector log;
-  create connector gone;
-  create pipeline halve;
-  create pipeline passed from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/passed;
-  connect /pipeline/passed to /connector/log;
-  connect /connector/log to /pipeline/halve;
-  connect /pipeline/halve to /connector/gone;
-end;
-deploy flow main;
-""".replace("LINES", LINES)
+FLOW = flow_of(
+    "tcp -> log -> halve -> gone",
+    tcp=TCP,
+    log=plain("wal", path="log", chunk_size=65536, max_chunks=8),
+    halve=pipeline('into out, err pipeline select {"half": 10 / event.n, "text": event.text} from in into out;'),
+    gone="null",
+)
 
 SIDEWAYS = "document.scrollingElement.scrollWidth"
 HOSTILE = b'{"n":1,"text":"<img src=x onerror=alert(1)>"}\n'

@@ -1,13 +1,10 @@
 """One run: a log of numbered events, a Spark job, and kills."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,7 +12,7 @@ from tests.exactly_once.points import DAEMON, POINTS, Files, Point, Scene, durin
 from tests.exactly_once.wire_tap import WireTap
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
-from tests.system.daemon import ROOT
+from tests.system.process import Process
 
 ROWS: Final = 1000  # events a batch
 BATCHES: Final = 3  # that a life may finish before it is killed, about
@@ -37,43 +34,16 @@ class Found(NamedTuple):
     positions: int
 
 
-class Job:
-    """The Spark job's processes: a session of their own, so that all of them are found."""
+class Job(Process):
+    """The Spark job's processes."""
 
     def __init__(self, lake: Lake, port: int, here: Path, what: str, *, files: bool = True) -> None:
-        self._started = here / "started"
-        self._started.unlink(missing_ok=True)
+        (here / "started").unlink(missing_ok=True)
         arguments = [str(port), str(lake.state / "token"), str(here), str(ROWS), what, str(files)]
-        self.process = subprocess.Popen(
+        super().__init__(
             [sys.executable, str(Path(__file__).with_name("job.py")), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "PYSPARK_PYTHON": sys.executable,
-                "SPARK_LOCAL_IP": "127.0.0.1",
-            },
-            start_new_session=True,
+            environment={"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         )
-
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
-    def signal(self, number: int) -> None:
-        for pid in self._pids():
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    def kill(self) -> None:
-        while pids := self._pids():
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self.process.poll()
-            time.sleep(0.01)
-        self.process.communicate()
 
     def finish(self) -> str:
         try:
@@ -82,18 +52,6 @@ class Job:
             self.kill()
         assert self.process.returncode == 0, err.decode()[-4000:]
         return str(out.decode().splitlines()[-1])
-
-    def _pids(self) -> list[int]:
-        """Of all that runs in its session."""
-        pids: list[int] = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdecimal():
-                continue
-            with suppress(OSError):
-                state, _, _, session = entry.joinpath("stat").read_text().rsplit(")", 1)[1].split()[:4]
-                if int(session) == self.process.pid and state != "Z":
-                    pids.append(int(entry.name))
-        return pids
 
 
 def run(here: Path, kills: int, tell: Callable[[Kill], None] = lambda kill: None) -> tuple[list[Kill], int, Found]:

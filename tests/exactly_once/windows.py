@@ -21,7 +21,8 @@ from tests.exactly_once.points import LOOK, Files
 from tests.exactly_once.run import Kill
 from tests.jvm import be_short_lived
 from tests.system.daemon import Daemon
-from tests.system.hosts import driver_of, said, session_of, until, wait_gone
+from tests.system.hosts import driver_of, said, until, wait_gone
+from tests.system.process import session_of
 from tests.system.test_spark_engine import send
 from tests.system.test_spark_windows import errors, flow, in_the_daemon, lines, port, requests, windows
 
@@ -97,8 +98,7 @@ def run(
         until(lambda: len(errors(there)) >= len(broken), daemon, PATIENCE)
         code = daemon.terminate()
     finally:
-        if daemon.process.poll() is None:
-            daemon.kill()
+        daemon.close()
     assert code == 0
     return Ledger(done, len(given), windows(there), expected, len(errors(there)), len(broken), once)
 

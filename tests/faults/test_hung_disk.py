@@ -11,6 +11,7 @@ from threading import Thread
 import pytest
 
 from tests.faults.strace import Tracer, injections, needs_strace, options
+from tests.flows.builder import TCP, flow_of, plain
 from tests.system.admin import LOOPBACK, Admin, Connection
 from tests.system.daemon import Client, Daemon, running
 
@@ -18,28 +19,6 @@ pytestmark = [needs_strace, pytest.mark.alone, pytest.mark.nightly]
 
 HANGS = 20.0  # seconds
 SOON = 1.0  # seconds: much less than that, and far more than an echo takes on a busy machine
-
-FLOW = """\
-define flow NAME
-flow
-  use tremor::pipelines;
-  define connector tcp from tcp_server
-  with
-    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "NAME"} end;
-  create connector tcp;
-  create connector log;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/tcp;
-end;
-deploy flow NAME;
-"""
 
 
 class Two:
@@ -95,7 +74,12 @@ def memory() -> Iterator[Path]:
 @contextmanager
 def two(directory: Path) -> Generator[Two]:
     flow = directory / "two.troy"
-    flow.write_text(FLOW.replace("NAME", "hung") + FLOW.replace("NAME", "other"))
+    flow.write_text(
+        "".join(
+            flow_of("tcp -> log -> tcp", name=name, tcp=TCP, log=plain("wal", path=name))
+            for name in ("hung", "other")
+        )
+    )
     with running(flow, directory, admin=LOOPBACK) as daemon:
         made = Two(daemon)
         try:

@@ -14,6 +14,7 @@ import pytest
 from tests.faults.namespace import needs_namespace
 from tests.faults.shortage import ENDED_BY_DELETION, KINDS, NoBytes, NoInodes, OverQuota, Shortage
 from tests.faults.strace import needs_strace
+from tests.flows.builder import ANY_PORT, OUT, flow_of, json_only, lines, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin, Connection, values
 from tests.system.daemon import PATIENCE, Client, Daemon, running
 from walflow.wal.format import SLOT, unpack_slot
@@ -21,64 +22,9 @@ from walflow.wal.format import SLOT, unpack_slot
 RESUMES = 2.0  # seconds
 LOG = "log"
 
-FLOW = """\
-define flow server
-flow
-  use tremor::pipelines;
 
-  define pipeline numbers
-  pipeline
-    select event.n from in into out;
-  end;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0", "max_event_bytes": 16777216}
-  end;
-
-  define connector log from wal
-  with
-    config = {"path": "state", "chunk_size": CHUNK_SIZE, "max_chunks": MAX_CHUNKS}
-  end;
-
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "out.log", "mode": "append"}
-  end;
-GATE
-  create connector tcp;
-  create connector log;
-  create connector out;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  create pipeline numbers;
-
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /connector/log to /pipeline/numbers;
-  connect /pipeline/numbers to /connector/out;
-  connect /pipeline/after to /connector/tcp;
-end;
-
-deploy flow server;
-"""
-
-GATE = """
-  define connector gate from "tests.system.stubborn:Unready"
-  with
-    codec = "json",
-    config = {"directory": "DIRECTORY"}
-  end;
-  create connector gate;
-"""
-
-LAGGING = GATE.replace("tests.system.stubborn:Unready", "tests.faults.lagging:Lagging")
+GATE = "tests.system.stubborn:Unready"
+LAGGING = "tests.faults.lagging:Lagging"
 
 
 class Size(NamedTuple):
@@ -174,10 +120,20 @@ def prepared(kind: str, size: Size, directory: Path, gate: str = "") -> Iterator
     state.mkdir()
     (directory / "up").touch()  # the gate takes, and does not ack yet
     flow = directory / "flow.troy"
-    text = FLOW.replace("CHUNK_SIZE", str(size.chunk)).replace("MAX_CHUNKS", str(size.chunks)).replace("GATE\n", gate)
+    ways, gates = ["tcp -> log -> tcp", "log -> numbers -> out"], {}
     if gate:
-        text = text.replace("end;\n\ndeploy", "  connect /pipeline/after to /connector/gate;\nend;\n\ndeploy")
-    flow.write_text(text.replace("DIRECTORY", str(directory)))
+        ways.append("log -> gate")
+        gates["gate"] = json_only(gate, directory=str(directory))
+    flow.write_text(
+        flow_of(
+            *ways,
+            numbers=pipeline("select event.n from in into out;"),
+            tcp=lines("tcp_server", url=ANY_PORT, max_event_bytes=16 << 20),
+            log=plain("wal", path="state", chunk_size=size.chunk, max_chunks=size.chunks),
+            out=OUT,
+            **gates,
+        )
+    )
     shortage = KINDS[kind](state, size.disk)
     try:
         yield flow, shortage

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.strace import Tracer, injections, needs_strace, options
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, Daemon, free_port, running, wait_until
-from tests.system.test_lanes import FLOW, Peer, ids
+from tests.system.test_lanes import Peer, ids, lanes_to
 
 pytestmark = needs_strace
 
@@ -22,9 +22,7 @@ def behind(tmp_path: Path) -> tuple[Path, int]:
     """A log whose file has all events and whose peer has none."""
     port = free_port()
     flow = tmp_path / "lanes.troy"
-    flow.write_text(
-        FLOW.format(port=port).replace('"path": "state"', '"path": "state", "chunk_size": 1048576, "max_chunks": 64')
-    )
+    flow.write_text(lanes_to(port, chunk_size=1 << 20, max_chunks=64))
     with running(flow, tmp_path) as daemon:
         send(daemon.port(), 0, EVENTS)
         wait_until(lambda: len(ids(tmp_path / "out.log")) == EVENTS, "the file has all")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.namespace import SmallDisk, needs_namespace
+from tests.flows.builder import TCP, flow_of, lines_out, pipeline
 from tests.system.daemon import Client, running, wait_until
 
 pytestmark = [needs_namespace, pytest.mark.nightly]
@@ -14,21 +15,7 @@ pytestmark = [needs_namespace, pytest.mark.nightly]
 EVENTS = 400
 SIZE = 1000  # bytes of each: twice of what the small disk has, for both
 
-FLOW = """\
-define flow server
-flow
-  define connector tcp from tcp_server
-  with
-    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector out from file
-  args path
-  with
-    codec = "json", postprocessors = ["separate"],
-    config = {"path": "#{args.path}", "mode": "append"}
-  end;
-  define pipeline turns
+TURNS = """
   into small, large
   pipeline
     define operator turns from qos::roundrobin with outputs = ["small", "large"] end;
@@ -36,16 +23,6 @@ flow
     select event from in into turns;
     select event from turns/small into out/small;
     select event from turns/large into out/large;
-  end;
-  create connector tcp;
-  create connector small from out with path = "SMALL/out.log" end;
-  create connector large from out with path = "large.log" end;
-  create pipeline turns;
-  connect /connector/tcp to /pipeline/turns;
-  connect /pipeline/turns/small to /connector/small;
-  connect /pipeline/turns/large to /connector/large;
-end;
-deploy flow server;
 """
 
 
@@ -55,7 +32,17 @@ def ids(path: Path) -> list[int]:
 
 def test_all_events_arrive_when_one_of_two_files_is_on_a_full_disk(tmp_path: Path) -> None:
     flow = tmp_path / "turns.troy"
-    flow.write_text(FLOW.replace("SMALL", str(tmp_path / "small")))
+    flow.write_text(
+        flow_of(
+            "tcp -> turns",
+            "turns/small -> small",
+            "turns/large -> large",
+            turns=pipeline(TURNS),
+            tcp=TCP,
+            small=lines_out("file", path=str(tmp_path / "small" / "out.log"), mode="append"),
+            large=lines_out("file", path="large.log", mode="append"),
+        )
+    )
     with SmallDisk(tmp_path / "small", "size=128k") as disk:
         with running(flow, tmp_path, prefix=disk.prefix) as daemon:
             client = Client(daemon.port())

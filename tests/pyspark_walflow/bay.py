@@ -2,36 +2,25 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from pyspark_walflow.client import Client
 from pyspark_walflow.wire import FrameKind
-from tests.pyspark_walflow.lake import FLOW, Lake
+from tests.flows.builder import lines_out
+from tests.pyspark_walflow.lake import Lake
 from tests.system.daemon import PATIENCE, Daemon
-
-OUT = """\
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "results/rows.json", "mode": "append"}
-  end;
-
-  create connector out;
-  create pipeline back from pipelines::passthrough;
-  connect /connector/lake to /pipeline/back;
-  connect /pipeline/back to /connector/out;
-end;
-
-deploy"""
 
 
 class Bay(Lake):
     """`open_file`: before it the file cannot be written, and results stay where they are."""
 
+    ways: ClassVar[tuple[str, ...]] = ("tcp -> lake -> out",)
+    behind: ClassVar[Mapping[str, str]] = {"out": lines_out("file", path="results/rows.json", mode="append")}
+
     def __init__(self, directory: Path, config: str = "") -> None:
         super().__init__(directory, (), config)
-        self._flow.write_text(self._flow.read_text().replace("end;\n\ndeploy", OUT))
         self._folder = directory / "results"
 
     def start(self) -> None:
@@ -83,6 +72,3 @@ def stage(client: Client, name: str, rows: list[bytes]) -> None:
 def publish(client: Client, query: str, batch: int, *names: str) -> tuple[object, object]:
     answer = client.call(FrameKind.PUBLISH, {"query": query, "batch": batch, "names": list(names)})
     return answer["fresh"], answer["rows"]
-
-
-assert "end;\n\ndeploy" in FLOW

@@ -2,49 +2,26 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pyspark_walflow.client import Client, Endpoint, integer
 from pyspark_walflow.wire import FrameKind, WireKey
+from tests.flows.builder import flow_of, lines_in
 from tests.pyspark_walflow.logs import Given, write
 from tests.system.daemon import PATIENCE, Client as Sender, Daemon, free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-FLOW = """\
-define flow server
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    config = {"url": "127.0.0.1:TCP_PORT"}
-  end;
-
-  define connector lake from spark
-  with
-    config = {"path": "state", "url": "127.0.0.1:LAKE_PORT", "consumers": ["spark", "other"]CONFIG}
-  end;
-
-  create connector tcp;
-  create connector lake;
-  create pipeline all from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/all;
-  connect /pipeline/all to /connector/lake;
-end;
-
-deploy flow server;
-"""
-
 
 class Lake:
     """It keeps its ports over `kill` and `start`. `options` are those of `format("walflow")`."""
+
+    ways: ClassVar[tuple[str, ...]] = ("tcp -> lake",)
+    behind: ClassVar[Mapping[str, str]] = {}  # connectors
 
     def __init__(self, directory: Path, given: Sequence[Given] = (), config: str = "") -> None:
         self.directory = directory
@@ -55,8 +32,16 @@ class Lake:
             write(self.state, given)
         self._tcp_port, self.port = free_port(), free_port()
         self._flow = directory / "lake.troy"
-        text = FLOW.replace("TCP_PORT", str(self._tcp_port)).replace("LAKE_PORT", str(self.port))
-        self._flow.write_text(text.replace("CONFIG", f", {config}" if config else ""))
+        url = f'"path": "state", "url": "127.0.0.1:{self.port}", "consumers": ["spark", "other"]'
+        self._flow.write_text(
+            flow_of(
+                *self.ways,
+                name="server",
+                tcp=lines_in("tcp_server", url=f"127.0.0.1:{self._tcp_port}"),
+                lake=f"spark with config = {{{', '.join(filter(None, [url, config]))}}} end",
+                **self.behind,
+            )
+        )
         self.options = {"port": str(self.port), "tokenFile": str(self.state / "token"), "pollMs": "200"}
         self.daemon: Daemon
         self._sender: Sender | None = None
@@ -83,8 +68,7 @@ class Lake:
         if self._sender is not None:
             self._sender.close()
             self._sender = None
-        if self.daemon.process.poll() is None:
-            self.daemon.kill()
+        self.daemon.close()
 
     def send(self, *events: str) -> None:
         """Returns when they are in the log."""

@@ -44,8 +44,8 @@ def test_a_key_for_each_event(tmp_path: Path) -> None:
         r"## A key for each event.*?```troy body\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
     )
     lake = Lake(tmp_path / "lake")
-    lake.replace_in_flow("  create pipeline all from pipelines::passthrough;\n", block)
-    lake.replace_in_flow("/pipeline/all", "/pipeline/keyed")
+    lake.replace_in_flow("  create pipeline from_tcp from pipelines::passthrough;\n", block)
+    lake.replace_in_flow("/pipeline/from_tcp", "/pipeline/keyed")
     with lake:
         lake.send('{"host":"a","n":1}', '{"host":7}', '{"host":"b"}')
         reader = BatchReader(Options.of(lake.options, starting=EARLIEST))

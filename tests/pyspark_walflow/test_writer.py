@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.pyspark_walflow.bay import Bay
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.queries import failure, first_line, running, stream
+from tests.system.process import Process
 
 pytestmark = pytest.mark.spark
 
@@ -163,22 +164,19 @@ def test_the_driver_is_killed_between_its_commit_and_sparks(bay: Bay, tmp_path: 
 def drive(bay: Bay, checkpoint: Path, fate: Path, kill_behind: int | None = None) -> int:
     script = ROOT / "tests/pyspark_walflow/killed_driver.py"
     arguments = [str(bay.port), str(bay.state / "token"), str(checkpoint), str(fate)]
-    driver = subprocess.Popen(
-        [sys.executable, str(script), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+    driver = Process(
+        [sys.executable, script, *arguments],
+        environment={"PYSPARK_PYTHON": sys.executable},
         cwd=fate.parent,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
     try:
         if kill_behind is not None:
             fate.write_text(f"{kill_behind} {driver.pid}")
-        return driver.wait(120)
+        return driver.process.wait(120)
     finally:
-        if driver.poll() is None:
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
+        driver.close()
 
 
 def test_what_the_daemon_refuses_is_the_first_line_that_the_user_sees(

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.system.process import PATIENCE, ROOT, Process
+
+__all__ = ["PATIENCE", "ROOT"]  # process's, for those that import them with a Daemon
+
 WALFLOW = [sys.executable, "-m", "walflow"]
-PATIENCE = 100.0  # seconds until what must come is missing; nothing passes by being quick
 
 
-class Daemon:
+class Daemon(Process):
     """One process. `lines` are its log lines; `wait_for` reads on until one of that event comes. `admin`: where its
     HTTP is; by default nowhere, for several run at a time."""
 
@@ -37,16 +39,7 @@ class Daemon:
     ) -> None:
         command = command or [*prefix, *WALFLOW, "run"]
         command = [*command, str(flow), "--workdir", str(workdir), "--admin", admin, *options]
-        self.process = subprocess.Popen(
-            command,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
-            start_new_session=True,
-            pass_fds=descriptors,
-        )
+        super().__init__(command, environment=environment, stdin=stdin, descriptors=descriptors)
         self.lines: list[dict[str, object]] = []
         self.raw: list[str] = []
         self._arrived: queue.Queue[dict[str, object] | None] = queue.Queue()
@@ -57,10 +50,6 @@ class Daemon:
         self.stdout: list[bytes] = []
         for reader in self._readers:
             reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
 
     @property
     def memory(self) -> int:
@@ -81,33 +70,21 @@ class Daemon:
     def port(self) -> int:
         return int(str(self.wait_for("listening")["address"]).rsplit(":", 1)[1])
 
-    def kill(self) -> None:
-        os.killpg(self.pid, signal.SIGKILL)
-        self._finish()
-
     def terminate(self) -> int:
         """SIGTERM to the daemon, not to what traces it; and the exit code."""
         running = [line for line in self.lines if line.get("event") == "running"] or [self.wait_for("running")]
         os.kill(int(str(running[0]["pid"])), signal.SIGTERM)
         return self.wait()
 
-    def wait(self) -> int:
-        code = self.process.wait(PATIENCE)
-        self._finish()
-        return code
-
     def last(self, event: str) -> dict[str, object]:
         """The last such line, or the first one to come: connectors start in no fixed order."""
         said = [line for line in self.lines if line.get("event") == event]
         return said[-1] if said else self.wait_for(event)
 
-    def _finish(self) -> None:
-        self.process.wait(PATIENCE)
+    def _closed(self) -> None:
         for reader in self._readers:
             reader.join(PATIENCE)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
+        super()._closed()
 
     def _read_log(self) -> None:
         assert self.process.stderr is not None
@@ -155,10 +132,7 @@ def running(
         sys.stdout.write("\n".join([f"the last that the daemon {daemon.pid} said:", *daemon.raw[-40:], ""]))
         raise
     finally:
-        if daemon.process.poll() is None:
-            daemon.kill()
-        else:
-            daemon._finish()
+        daemon.close()
 
 
 def _status(pid: int, key: str) -> int:
@@ -258,9 +232,16 @@ deploy flow server;
 """
 
 
-def echo_flow(directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always") -> Path:
-    """tcp -> wal -> file and back, on a free port."""
+def echo_flow(
+    directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always", **beside: str
+) -> Path:
+    """tcp -> wal -> file and back, on a free port; and to the connectors `beside`: what stands behind `from`."""
     file = directory / "echo.troy"
     text = ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks))
-    file.write_text(text.replace('"path": "state"', f'"path": "state", "sync": "{sync}"'))
+    text = text.replace('"path": "state"', f'"path": "state", "sync": "{sync}"')
+    more = [
+        f"  define connector {name} from {what};\n  create connector {name};\n  connect /pipeline/after to /connector/{name};\n"
+        for name, what in beside.items()
+    ]
+    file.write_text("".join([*more, "end;\n\ndeploy"]).join(text.split("end;\n\ndeploy")))
     return file

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.system.admin import Admin
 from tests.system.daemon import ROOT, Client, Daemon
+from tests.system.process import session_of
 
 FLOW = ROOT / "flows" / "spark" / "hosts.troy"
 PATIENCE = 300.0  # a session and its first batch take ten seconds, or a hundred where others want the processors too
@@ -78,20 +79,6 @@ def ready(daemon: Daemon) -> int:
 
 def driver_of(daemon: Daemon) -> int:
     return int(str(said(daemon, "spark starting")[-1]["pid"]))
-
-
-def session_of(pid: int) -> dict[int, str]:
-    """What runs in the session of a driver, its workers too: pid and name."""
-    found: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            before, _, after = (entry / "stat").read_text().rpartition(")")
-        except OSError:
-            continue
-        state, _, _, session = after.split()[:4]
-        if session == str(pid) and state != "Z":
-            found[int(entry.name)] = before.partition("(")[2]
-    return found
 
 
 def gone(pid: int) -> bool:

@@ -7,34 +7,27 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from tests.system.daemon import PATIENCE, ROOT
+from tests.system.process import Process
 
 
-class Listener:
-    """The process, listening once this is made."""
+class Listener(Process):
+    """Listening once this is made."""
 
     def __init__(self, port: int, file: Path, *, answers: bool = False) -> None:
         command = [sys.executable, "-m", "tests.system.listener", str(port), str(file), *(["id"] if answers else [])]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+        super().__init__(command, stderr=None)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
 
     def freeze(self) -> None:
         """Whatever it is doing; its kernel still takes what comes."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(PATIENCE)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.signal(signal.SIGSTOP)
 
 
 async def _listen(port: int, file: str, *, answers: bool) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import flow_of, lines, lines_in
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_tls import TlsClient, refused, server_flow
@@ -180,36 +181,6 @@ def test_a_hundred_wrong_certificates(tmp_path: Path) -> None:
         assert daemon.last("stopped")["failed_handshakes_total"] == 100
 
 
-SENDING = """
-define flow sending
-flow
-  use tremor::pipelines;
-
-  define connector in from file
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    config = {"path": "in.json", "mode": "read"}
-  end;
-  define connector peer from tcp_client
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:PORT"}
-  end;
-
-  create connector in;
-  create connector peer;
-  create pipeline between from pipelines::passthrough;
-  connect /connector/in to /pipeline/between;
-  connect /pipeline/between to /connector/peer;
-end;
-
-deploy flow sending;
-"""
-
-
 def test_a_peer_that_does_not_read_until_it_does(tmp_path: Path) -> None:
     line = b'{"pad":"' + b"x" * 989 + b'"}\n'
     size = 96 << 20
@@ -219,7 +190,9 @@ def test_a_peer_that_does_not_read_until_it_does(tmp_path: Path) -> None:
     with ExitStack() as leaving:
         listener = leaving.enter_context(socket.create_server(("127.0.0.1", 0)))
         flow = echo_flow(tmp_path)
-        flow.write_text(flow.read_text() + SENDING.replace("PORT", str(listener.getsockname()[1])))
+        source = lines_in("file", path="in.json", mode="read")
+        sink = lines("tcp_client", url=f"127.0.0.1:{listener.getsockname()[1]}")
+        flow.write_text(flow.read_text() + flow_of("source -> peer", name="sending", source=source, peer=sink))
         with running(flow, tmp_path) as daemon:
             port = daemon.port()
             idle = daemon.memory

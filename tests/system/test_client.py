@@ -81,8 +81,7 @@ def test_thirty_kills_of_either_side(tmp_path: Path) -> None:
             assert server.terminate() == 0
         finally:
             for daemon in (client, server):
-                if daemon.process.poll() is None:
-                    daemon.kill()
+                daemon.close()
     lines = (tmp_path / "server" / "server_out.log").read_bytes().splitlines()
     ids: defaultdict[int, set[int]] = defaultdict(set)
     for line in lines:

@@ -10,39 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import LOG, flow_of
 from tests.system.daemon import Daemon, running
 
-FLOW = """\
-define flow main
-flow
-  use tremor::pipelines;
-  define connector server from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["length-prefixed", "decompress"],
-    postprocessors = [{"name": "compress", "config": {"algorithm": "gzip"}}, "length-prefixed"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "state"} end;
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["base64", "separate"],
-    config = {"path": "out.b64", "mode": "append"}
-  end;
-  create connector server;
-  create connector log;
-  create connector out;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/server to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  connect /pipeline/after to /connector/server;
-end;
-deploy flow main;
-"""
+FLOW = flow_of(
+    "server -> log -> out",
+    "log -> server",
+    server="""tcp_server with
+      codec = "json",
+      preprocessors = ["length-prefixed", "decompress"],
+      postprocessors = [{"name": "compress", "config": {"algorithm": "gzip"}}, "length-prefixed"],
+      config = {"url": "127.0.0.1:0"}
+    end""",
+    log=LOG,
+    out='file with codec = "json", postprocessors = ["base64", "separate"], config = {"path": "out.b64", "mode": "append"} end',
+)
 
 KILLS = 3
 ENOUGH = 300  # echoes until the daemon is killed

@@ -4,29 +4,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-FLOW = """
-define flow main
-flow
-  use integration;
-  define pipeline half
+from tests.flows.builder import flow_of, lines_in, lines_out, pipeline
+
+HALF = """
   into out, exit, err
   pipeline
     select {"exit": 0} from in where event == "exit" into exit;
     select event / 2 from in where event != "exit" into out;
     select event.error from in where present event.error into err;
-  end;
-  define connector console from stdio with codec = "json", postprocessors = ["separate"] end;
-  create connector console;
-  create connector in from integration::read_file;
-  create connector exit from integration::exit;
-  create pipeline half;
-  connect /connector/in to /pipeline/half;
-  connect /pipeline/half to /connector/console;
-  connect /pipeline/half/err to /connector/console/stderr;
-  connect /pipeline/half/exit to /connector/exit;
-end;
-deploy flow main;
 """
+FLOW = flow_of(
+    "source -> half -> console",
+    "half/err -> console/stderr",
+    "half/exit -> exit",
+    half=pipeline(HALF),
+    console=lines_out("stdio"),
+    source=lines_in("file", path="in.json", mode="read"),
+    exit="exit",
+)
 
 
 def test_results_go_to_stdout_and_errors_to_stderr(tmp_path: Path) -> None:
@@ -38,6 +33,6 @@ def test_results_go_to_stdout_and_errors_to_stderr(tmp_path: Path) -> None:
     assert ended.stdout == "1.5\n2.5\n"
     error = (
         '{"error":"`/` cannot be applied to a string and a whole number","source":"main::half","stream_id":1,'
-        '"at":"main.troy:9:12","event":"x"}'
+        '"at":"main.troy:8:12","event":"x"}'
     )
     assert error in ended.stderr.splitlines()

@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from tests.flows.builder import AT_ONCE, TCP, flow_of, lines, lines_out, pipeline
 from tests.system.daemon import PATIENCE, Daemon
 from tests.system.relay import Relay
 from walflow.codecs import JSON
@@ -27,46 +28,20 @@ pytestmark = pytest.mark.nightly
 EVENTS = 3000
 FLYING = 100  # events that may be on their way to the second one, or from its log
 
-FIRST = """
-define flow first
-flow
-  define connector nobody from tcp_server
-  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], config = {"url": "127.0.0.1:0"} end;
-  define connector second from tcp_client
-  with
-    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:PORT", "ack": "echo", "reconnect": {"retry": {"interval_ms": 20, "growth_rate": 1.0}}}
-  end;
-  define pipeline stamped
-  pipeline
-    define operator log from qos::wal with dir = "log", read_count = FLYING, max_elements = 1000000 end;
+FIRST = f"""
+    define operator log from qos::wal with dir = "log", read_count = {FLYING}, max_elements = 1000000 end;
     define operator stamp from qos::stamp;
     create operator log;
     create operator stamp;
     select event from in into log;
     select event from log into stamp;
     select event from stamp into out;
-  end;
-  create connector nobody;
-  create connector second;
-  create pipeline stamped;
-  connect /connector/nobody to /pipeline/stamped;
-  connect /pipeline/stamped to /connector/second;
-end;
-deploy flow first;
 """
 
-SECOND = """
-define flow second
-flow
-  define connector first from tcp_server
-  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], config = {"url": "127.0.0.1:0"} end;
-  define connector out from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "out", "mode": "append"} end;
-  define pipeline once
+SECOND = f"""
   into out, echo
   pipeline
-    define operator log from qos::wal with dir = "log", read_count = FLYING, max_elements = 1000000 end;
+    define operator log from qos::wal with dir = "log", read_count = {FLYING}, max_elements = 1000000 end;
     define operator once from qos::dedupe with key = "origin", dir = "keys" end;
     create operator log;
     create operator once;
@@ -74,15 +49,6 @@ flow
     select event from log into once;
     select event from log into out/echo;
     select event from once into out;
-  end;
-  create connector first;
-  create connector out;
-  create pipeline once;
-  connect /connector/first to /pipeline/once;
-  connect /pipeline/once to /connector/out;
-  connect /pipeline/once/echo to /connector/first;
-end;
-deploy flow second;
 """
 
 
@@ -92,9 +58,23 @@ class Pair:
     def __init__(self, directory: Path, relay: Relay) -> None:
         self._relay = relay
         self._homes = [directory / "first", directory / "second"]
-        for home, text in zip(self._homes, (FIRST, SECOND), strict=True):
+        flows = (
+            flow_of(
+                "nobody -> stamped -> second",
+                stamped=pipeline(FIRST),
+                nobody=TCP,
+                second=lines("tcp_client", url=f"127.0.0.1:{relay.port}", ack="echo", reconnect=AT_ONCE),
+            ),
+            flow_of(
+                "first -> once -> out",
+                "once/echo -> first",
+                once=pipeline(SECOND),
+                first=TCP,
+                out=lines_out("file", path="out", mode="append"),
+            ),
+        )
+        for home, flow in zip(self._homes, flows, strict=True):
             home.mkdir()
-            flow = text.replace("PORT", str(relay.port)).replace("FLYING", str(FLYING))
             (home / "main.troy").write_text(flow)
         fill(self._homes[0] / "log")
         self.second = self._begin(1)
@@ -129,8 +109,7 @@ class Pair:
 
     def close(self) -> None:
         for daemon in (self.first, self.second):
-            if daemon.process.poll() is None:
-                daemon.kill()
+            daemon.close()
 
 
 def fill(path: Path) -> None:

@@ -6,52 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import TCP, flow_of, lines, plain
 from tests.system.daemon import PATIENCE, Client, running
 
 EVENTS = 2500
 BUDGET = 4 * 65536
-
-FLOW = """\
-define flow server
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-
-  define connector log from wal
-  with
-    config = {"path": "state", "chunk_size": 65536, "max_chunks": 4, "on_full": "drop_oldest", "sync": "SYNC"}
-  end;
-
-  define connector peer from tcp_client
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:PORT"},
-    reconnect = {"retry": {"interval_ms": 100}}
-  end;
-
-  create connector tcp;
-  create connector log;
-  create connector peer;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/peer;
-end;
-
-deploy flow server;
-"""
 
 
 @pytest.mark.parametrize("sync", ["always", "interval"])
@@ -59,7 +18,15 @@ def test_the_newest_come_through_a_log_that_was_full(tmp_path: Path, sync: str) 
     with socket.socket() as peer:
         peer.bind(("127.0.0.1", 0))  # nobody listens yet
         flow = tmp_path / "drop.troy"
-        flow.write_text(FLOW.replace("PORT", str(peer.getsockname()[1])).replace("SYNC", sync))
+        url = f"127.0.0.1:{peer.getsockname()[1]}"
+        flow.write_text(
+            flow_of(
+                "tcp -> log -> peer",
+                tcp=TCP,
+                log=plain("wal", path="state", chunk_size=65536, max_chunks=4, on_full="drop_oldest", sync=sync),
+                peer=lines("tcp_client", url=url, reconnect={"retry": {"interval_ms": 100}}),
+            )
+        )
         with running(flow, tmp_path) as daemon:
             client = Client(daemon.port())
             for number in range(EVENTS):

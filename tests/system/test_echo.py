@@ -1,13 +1,12 @@
 """The echo server as a user runs it: lines go in, come back, stand in the file."""
 
-import os
 import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import Client, Daemon, echo_flow, running
+from tests.system.daemon import Client, Daemon, echo_flow, running, wait_until
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])
@@ -102,8 +101,7 @@ def test_the_file_is_opened_anew_on_hangup(tmp_path: Path) -> None:
         client = Client(daemon.port())
         client.send(b"1\n")
         client.lines(1)
-        while out.read_bytes() != b"1\n":
-            os.sched_yield()
+        wait_until(lambda: out.read_bytes() == b"1\n")
         out.rename(tmp_path / "out.log.1")
         daemon.process.send_signal(signal.SIGHUP)
         daemon.wait_for("reopening files")

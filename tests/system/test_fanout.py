@@ -4,50 +4,17 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from tests.flows.builder import LOG, OUT, TCP, flow_of, lines_out
 from tests.system.daemon import Client, running
 
-FLOW = """\
-define flow server
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "state"} end;
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "out.log", "mode": "append"}
-  end;
-  define connector flaky from `tests.system.flaky:Flaky`
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"failures": 50}
-  end;
-
-  create connector tcp;
-  create connector log;
-  create connector out;
-  create connector flaky;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  connect /pipeline/after to /connector/flaky;
-end;
-
-deploy flow server;
-"""
+FLOW = flow_of(
+    "tcp -> log -> out",
+    "log -> flaky",
+    tcp=TCP,
+    log=LOG,
+    out=OUT,
+    flaky=lines_out("tests.system.flaky:Flaky", failures=50),
+)
 
 
 def test_fifty_failures_of_one_sink_are_not_seen_by_the_other(tmp_path: Path) -> None:

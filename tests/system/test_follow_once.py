@@ -8,41 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import OUT, flow_of, lines_in, plain
 from tests.system.daemon import Daemon, running, wait_until
 
-FLOW = """\
-define flow main
-flow
-  use tremor::pipelines;
-
-  define connector lines from file
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    config = {"path": "in/*.log", "mode": "read", "follow": true, "poll_interval": 50000000, "rotate_wait": 300000000}
-  end;
-  define connector log from wal with config = {"path": "log", "chunk_size": 262144, "max_chunks": 256} end;
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "out.log", "mode": "append"}
-  end;
-
-  create connector lines;
-  create connector log;
-  create connector out;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/lines to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-end;
-
-deploy flow main;
-"""
+FLOW = flow_of(
+    "lines -> log -> out",
+    lines=lines_in(
+        "file", path="in/*.log", mode="read", follow=True, poll_interval=50_000_000, rotate_wait=300_000_000
+    ),
+    log=plain("wal", path="log", chunk_size=262144, max_chunks=256),
+    out=OUT,
+)
 
 FILES = 4
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import OUT, flow_of, pipeline, plain
 from tests.system.daemon import running, wait_until
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
@@ -14,38 +15,13 @@ from walflow.framing import LINES
 from walflow.receipt import Receipt
 from walflow.wal import Log, LogOptions
 
-FLOW = """\
-define flow main
-flow
-  use tremor::pipelines;
-
-  define connector first from wal with config = {"path": "first"} end;
-  define connector second from wal with config = {"path": "second", "chunk_size": 262144, "max_chunks": 256} end;
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "out.log", "mode": "append"}
-  end;
-  define pipeline even
-  pipeline
-    select {"id": event.id} from in where event.id % 4 != 0 into out;
-  end;
-
-  create connector first;
-  create connector second;
-  create connector out;
-  create pipeline even;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/first to /pipeline/even;
-  connect /pipeline/even to /connector/second;
-  connect /connector/second to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-end;
-
-deploy flow main;
-"""
+FLOW = flow_of(
+    "first -> even -> second -> out",
+    even=pipeline('select {"id": event.id} from in where event.id % 4 != 0 into out;'),
+    first=plain("wal", path="first"),
+    second=plain("wal", path="second", chunk_size=262144, max_chunks=256),
+    out=OUT,
+)
 
 BLOCK = 25
 

@@ -8,30 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import lines_out
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, ROOT, Client, echo_flow, running, wait_until
-
-BUGGY = """
-  define connector buggy from `tests.system.buggy:Buggy`
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "PATH", "raises": "WHERE"}
-  end;
-  create connector buggy;
-  connect /pipeline/after to /connector/buggy;
-end;
-
-deploy flow server;
-"""
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize("where", ["accept", "later", "reopen"])
 def test_a_connector_that_raises_is_run_anew(tmp_path: Path, where: str, loop: str) -> None:
-    flow, file = echo_flow(tmp_path), tmp_path / "buggy.log"
-    buggy = BUGGY.replace("PATH", str(file)).replace("WHERE", where)
-    flow.write_text(flow.read_text().replace("end;\n\ndeploy flow server;\n", buggy))
+    file = tmp_path / "buggy.log"
+    flow = echo_flow(tmp_path, buggy=lines_out("tests.system.buggy:Buggy", path=str(file), raises=where))
     with running(flow, tmp_path, "--loop", loop, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)
         client = Client(daemon.port())

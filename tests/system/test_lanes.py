@@ -9,49 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import ANY_PORT, OUT, flow_of, lines_in, lines_out, plain
 from tests.system.daemon import PATIENCE, Client, Daemon, free_port, running, wait_until
-
-FLOW = """\
-define flow main
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    config = {{"url": "127.0.0.1:0"}}
-  end;
-  define connector log from wal with config = {{"path": "state"}} end;
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {{"path": "out.log", "mode": "append"}}
-  end;
-  define connector peer from tcp_client
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {{"url": "127.0.0.1:{port}"}}
-  end;
-
-  create connector tcp;
-  create connector log;
-  create connector out;
-  create connector peer;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  connect /pipeline/after to /connector/peer;
-end;
-
-deploy flow main;
-"""
 
 BLOCK = 10
 
@@ -99,11 +58,22 @@ def send(daemon: Daemon, first: int, last: int) -> None:
     client.close()
 
 
+def lanes_to(port: int, **log: object) -> str:
+    return flow_of(
+        "tcp -> log -> out",
+        "log -> peer",
+        tcp=lines_in("tcp_server", url=ANY_PORT),
+        log=plain("wal", path="state", **log),
+        out=OUT,
+        peer=lines_out("tcp_client", url=f"127.0.0.1:{port}"),
+    )
+
+
 @pytest.fixture
 def flow(tmp_path: Path) -> tuple[Path, int]:
     port = free_port()
     file = tmp_path / "lanes.troy"
-    file.write_text(FLOW.format(port=port))
+    file.write_text(lanes_to(port))
     return file, port
 
 

@@ -5,21 +5,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from tests.flows.builder import ANY_PORT, AT_ONCE, flow_of, lines_in, lines_out, pipeline
 from tests.system.daemon import PATIENCE, running, wait_until
 
-FLOW = """
-define flow main
-flow
-  define connector requests from tcp_server
-  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:0"} end;
-  define connector away from tcp_client
-  with
-    codec = "json", postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:PORT", "reconnect": {"retry": {"interval_ms": 20, "growth_rate": 1.0}}}
-  end;
-  define connector here from stdio with codec = "json", postprocessors = ["separate"] end;
-
-  define pipeline limits into out, here
+LIMITS = """
+  into out, here
   pipeline
     define script classify
     script
@@ -50,17 +40,6 @@ flow
     select event from slower/overflow into share;
     select event from share into out;
     select {"left_out": event, "way": $way} from share/overflow into out/here;
-  end;
-
-  create connector requests;
-  create connector away;
-  create connector here;
-  create pipeline limits;
-  connect /connector/requests to /pipeline/limits;
-  connect /pipeline/limits to /connector/away;
-  connect /pipeline/limits/here to /connector/here;
-end;
-deploy flow main;
 """
 
 
@@ -72,7 +51,16 @@ def test_five_operators_in_one_flow(tmp_path: Path) -> None:
     path = tmp_path / "limits.troy"
     with socket.create_server(("127.0.0.1", 0)) as away:
         away.settimeout(PATIENCE)
-        path.write_text(FLOW.replace("PORT", str(away.getsockname()[1])), encoding="utf-8")
+        path.write_text(
+            flow_of(
+                "requests -> limits -> away",
+                "limits/here -> here",
+                limits=pipeline(LIMITS),
+                requests=lines_in("tcp_server", url=ANY_PORT),
+                away=lines_out("tcp_client", url=f"127.0.0.1:{away.getsockname()[1]}", reconnect=AT_ONCE),
+                here=lines_out("stdio"),
+            )
+        )
         with running(path, tmp_path) as daemon, socket.create_connection(("127.0.0.1", daemon.port())) as client:
             peer, _ = away.accept()
             with peer, peer.makefile() as lines:

@@ -12,45 +12,14 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
+from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
-
-FLOW: Final = """\
-define flow main
-flow
-  use tremor::pipelines;
-  define connector tcp from tcp_server
-  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "state", "max_attempts": 2} end;
-  define connector out from http_client
-  with codec = "json", config = {"url": "http://127.0.0.1:PORT/", CONFIG}
-  end;
-  define connector dead from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "dead.jsonl", "mode": "append"}
-  end;
-  create connector tcp;
-  create connector log;
-  create connector out;
-  create connector dead;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  create pipeline rejected from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  connect /connector/out/err to /pipeline/rejected;
-  connect /connector/log/err to /pipeline/rejected;
-  connect /pipeline/rejected to /connector/dead;
-end;
-deploy flow main;
-"""
 
 
 class Server:
@@ -98,10 +67,25 @@ def serving(server: Server) -> Iterator[Server]:
         thread.join()
 
 
-def flow(directory: Path, server: Server, config: str) -> Path:
+def flow(directory: Path, out: str, **log: int) -> Path:
+    """From TCP through a log to `out`; what neither can take goes to `dead`."""
     file = directory / "main.troy"
-    file.write_text(FLOW.replace("PORT", str(server.port)).replace("CONFIG", config))
+    file.write_text(
+        flow_of(
+            "tcp -> log -> out",
+            "out/err -> dead",
+            "log/err -> dead",
+            tcp=lines_in("tcp_server", url=ANY_PORT),
+            log=plain("wal", path="state", **log),
+            out=out,
+            dead=lines_out("file", path="dead.jsonl", mode="append"),
+        )
+    )
     return file
+
+
+def http(server: Server, **config: object) -> str:
+    return json_only("http_client", url=f"http://127.0.0.1:{server.port}/", **config)
 
 
 def records(directory: Path) -> list[dict[str, Any]]:
@@ -117,7 +101,10 @@ def test_an_event_that_fails_beside_one_that_is_rejected_is_rejected_later(tmp_p
         asked.extend(ids)
         return 400 if 1 in ids or asked.count(2) > 4 else 500
 
-    with serving(Server(answer)) as server, running(flow(tmp_path, server, '"attempts": 1'), tmp_path) as daemon:
+    with (
+        serving(Server(answer)) as server,
+        running(flow(tmp_path, http(server, attempts=1), max_attempts=2), tmp_path) as daemon,
+    ):
         client = Client(daemon.port())
         client.send(b'{"id":1}\n{"id":2}\n')
         wait_until(lambda: len(records(tmp_path)) == 2)
@@ -132,7 +119,7 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
     with (
         serving(Server(lambda ids: 500 if 0 in ids else 200)) as server,
         running(
-            flow(tmp_path, server, '"batch": "lines", "max_batch_events": 100, "attempts": 1'),
+            flow(tmp_path, http(server, batch="lines", max_batch_events=100, attempts=1), max_attempts=2),
             tmp_path,
             admin=LOOPBACK,
         ) as daemon,
@@ -178,8 +165,7 @@ def test_bad_events_as_many_as_the_log_may_send_hold_up_nothing(tmp_path: Path) 
     """Three bad events come first, and two may be unacked: the sink has nothing else in hand, and would wait for ever. It hands them back,
     and the good ones pass."""
     with serving(Server(lambda ids: 500 if min(ids) < 3 else 200)) as server:
-        file = flow(tmp_path, server, '"attempts": 3')
-        file.write_text(file.read_text().replace('"max_attempts": 2', '"read_count": 2'))
+        file = flow(tmp_path, http(server, attempts=3), read_count=2)
         with running(file, tmp_path) as daemon:
             client = Client(daemon.port())
             client.send(b"".join(b'{"id":%d}\n' % number for number in range(100)))
@@ -218,11 +204,9 @@ def ending_at(bad: int, taken: list[int]) -> Iterator[int]:
 def test_an_event_that_ends_each_connection_holds_up_no_other(tmp_path: Path) -> None:
     taken: list[int] = []
     with ending_at(7, taken) as port:
-        file = tmp_path / "main.troy"
-        keys = f'"url": "ws://127.0.0.1:{port}/", "ack": "message", "reconnect": {{"retry": {{"interval_ms": 10}}}}'
-        file.write_text(
-            FLOW.replace("http_client", "ws_client").replace('"url": "http://127.0.0.1:PORT/", CONFIG', keys)
-        )
+        retry = {"retry": {"interval_ms": 10}}
+        out = json_only("ws_client", url=f"ws://127.0.0.1:{port}/", ack="message", reconnect=retry)
+        file = flow(tmp_path, out, max_attempts=2)
         with running(file, tmp_path) as daemon:
             client = Client(daemon.port())
             client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
@@ -280,8 +264,7 @@ def test_an_event_that_ends_each_connection_of_an_echoing_peer_holds_up_no_other
 def test_status_says_why_an_event_stays_and_what_to_do(tmp_path: Path) -> None:
     server = Server(lambda ids: 500 if 7 in ids else 200)
     with serving(server):
-        file = flow(tmp_path, server, '"timeout": 10000000000')
-        file.write_text(file.read_text().replace(', "max_attempts": 2', ""))
+        file = flow(tmp_path, http(server, timeout=10_000_000_000))
         with running(file, tmp_path, admin=LOOPBACK) as daemon:
             admin = Admin(daemon)
             client = Client(daemon.port())
@@ -312,7 +295,7 @@ def test_status_says_why_an_event_stays_and_what_to_do(tmp_path: Path) -> None:
 def test_a_stop_does_not_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
     server = Server(lambda ids: 200)
     with serving(server):
-        file = flow(tmp_path, server, '"timeout": 10000000000')
+        file = flow(tmp_path, http(server, timeout=10_000_000_000), max_attempts=2)
     with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
         admin = Admin(daemon)
         client = Client(daemon.port())
@@ -328,8 +311,7 @@ def test_a_stop_does_not_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
 def test_a_stop_does_not_wait_for_events_that_have_failed(tmp_path: Path) -> None:
     server = Server(lambda ids: 500 if 7 in ids else 200)
     with serving(server):
-        file = flow(tmp_path, server, '"timeout": 10000000000')
-        file.write_text(file.read_text().replace(', "max_attempts": 2', ""))
+        file = flow(tmp_path, http(server, timeout=10_000_000_000))
         with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
             admin = Admin(daemon)
             client = Client(daemon.port())
@@ -370,10 +352,8 @@ def test_an_event_that_is_never_echoed_holds_up_newer_ones_for_a_few_tries_only(
     taken: list[int] = []
     connections: list[int] = []
     with echoing_all_but(0, taken, connections) as port:
-        file = tmp_path / "main.troy"
-        keys = f'"url": "127.0.0.1:{port}", "ack": "echo", "echo_timeout": 100000000'
-        text = FLOW.replace("http_client\n  with", 'tcp_client\n  with postprocessors = ["separate"],')
-        file.write_text(text.replace('"url": "http://127.0.0.1:PORT/", CONFIG', keys))
+        out = lines_out("tcp_client", url=f"127.0.0.1:{port}", ack="echo", echo_timeout=100_000_000)
+        file = flow(tmp_path, out, max_attempts=2)
         with running(file, tmp_path, admin=LOOPBACK) as daemon:
             admin = Admin(daemon)
             client = Client(daemon.port())

@@ -7,19 +7,15 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from tests.flows.builder import AT_ONCE, flow_of, lines, pipeline, plain
 from tests.system.daemon import PATIENCE, free_port, running, wait_until
 
 FLYING = 20
 BOUND = 200
-FLOW = """
-use std::time::nanos;
-define flow main
-flow
-  define connector metronome from metronome with config = {"interval": nanos::from_millis(1)} end;
-  define pipeline roundrobin
+TURNS = f"""
   into ws0, ws1, ws2
   pipeline
-    define qos::wal operator in_memory_wal with read_count = FLYING, max_elements = BOUND, max_bytes = 10485760 end;
+    define qos::wal operator in_memory_wal with read_count = {FLYING}, max_elements = {BOUND}, max_bytes = 10485760 end;
     define qos::roundrobin operator roundrobin with outputs = ["ws0", "ws1", "ws2"] end;
     create operator in_memory_wal;
     create operator roundrobin;
@@ -28,27 +24,6 @@ flow
     select event from roundrobin/ws0 into out/ws0;
     select event from roundrobin/ws1 into out/ws1;
     select event from roundrobin/ws2 into out/ws2;
-  end;
-  define connector listener from tcp_client
-  args port
-  with
-    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {
-      "url": "127.0.0.1:#{args.port}", "ack": "echo",
-      "reconnect": {"retry": {"interval_ms": 20, "growth_rate": 1.0}}
-    }
-  end;
-  create connector metronome;
-  create connector ws0 from listener with port = "PORT0" end;
-  create connector ws1 from listener with port = "PORT1" end;
-  create connector ws2 from listener with port = "PORT2" end;
-  create pipeline roundrobin;
-  connect /connector/metronome to /pipeline/roundrobin;
-  connect /pipeline/roundrobin/ws0 to /connector/ws0;
-  connect /pipeline/roundrobin/ws1 to /connector/ws1;
-  connect /pipeline/roundrobin/ws2 to /connector/ws2;
-end;
-deploy flow main;
 """
 
 
@@ -87,10 +62,13 @@ def test_one_lost_all_lost_and_back(tmp_path: Path) -> None:
     listeners = [Listener() for _ in range(3)]
     first, second, third = listeners
     flow = tmp_path / "main.troy"
-    text = FLOW.replace("FLYING", str(FLYING)).replace("BOUND", str(BOUND))
-    for number, listener in enumerate(listeners):
-        text = text.replace(f"PORT{number}", str(listener.port))
-    flow.write_text(text)
+    sinks = {
+        f"ws{number}": lines("tcp_client", url=f"127.0.0.1:{listener.port}", ack="echo", reconnect=AT_ONCE)
+        for number, listener in enumerate(listeners)
+    }
+    ways = ["metronome -> roundrobin", *(f"roundrobin/{name} -> {name}" for name in sinks)]
+    metronome = plain("metronome", interval=1_000_000)
+    flow.write_text(flow_of(*ways, roundrobin=pipeline(TURNS), metronome=metronome, **sinks))
 
     def more(of: list[Listener], count: int) -> None:
         """So many more come to each of them."""

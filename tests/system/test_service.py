@@ -655,8 +655,7 @@ def test_stdout_is_lost_and_nothing_else(tmp_path: Path, how: str) -> None:
         assert daemon.terminate() == 0
     finally:
         os.close(write)
-        if daemon.process.poll() is None:
-            daemon.kill()
+        daemon.close()
     assert (tmp_path / "out.log").read_bytes() == b'{"n":0}\n{"n":1}\n{"n":2}\n'
 
 

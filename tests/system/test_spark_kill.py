@@ -11,39 +11,11 @@ import pytest
 from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, LostPositions
 from pyspark_walflow.wire import FrameKind, WireKey
+from tests.flows.builder import flow_of, lines_in, lines_out
 from tests.system.daemon import Daemon, free_port, running
 from walflow_kernel import log_records
 
 pytestmark = pytest.mark.nightly
-
-FLOW = """\
-define flow main
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    config = {"url": "127.0.0.1:TCP"}
-  end;
-
-  define connector spark from spark
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "state", "url": "127.0.0.1:BRIDGE", "chunk_size": 65536, "max_chunks": 64, "consumers": ["spark", "other"]}
-  end;
-
-  create connector tcp;
-  create connector spark;
-  create pipeline between from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/between;
-  connect /pipeline/between to /connector/spark;
-end;
-
-deploy flow main;
-"""
 
 
 class Feeder(threading.Thread):
@@ -167,7 +139,14 @@ def lines_of(client: Client, first: int, end: int, name: str) -> dict[int, bytes
 
 def test_ten_kills_while_spark_reads_and_commits(tmp_path: Path) -> None:
     flow, tcp, bridge = tmp_path / "flow.troy", free_port(), free_port()
-    flow.write_text(FLOW.replace("TCP", str(tcp)).replace("BRIDGE", str(bridge)))
+    log = {"path": "state", "chunk_size": 65536, "max_chunks": 64, "consumers": ["spark", "other"]}
+    flow.write_text(
+        flow_of(
+            "tcp -> spark",
+            tcp=lines_in("tcp_server", url=f"127.0.0.1:{tcp}"),
+            spark=lines_out("spark", url=f"127.0.0.1:{bridge}", **log),
+        )
+    )
     spark = Spark(tcp, bridge, tmp_path / "state" / "token")
     for _ in range(10):
         with running(flow, tmp_path) as daemon:

@@ -9,30 +9,9 @@ from pathlib import Path
 import pytest
 
 from pyspark_walflow.requirement import PACKAGES
+from tests.flows.builder import flow_of, json_only, plain
 from tests.system.daemon import ROOT, WALFLOW, Daemon, running
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector ticks from metronome with config = {"interval": 1000000000} end;
-  define connector spark from spark
-  with
-    config = {"path": "state", "url": "127.0.0.1:0", SETTINGS}
-  end;
-  define connector file from file with codec = "json", config = {"path": "out", "mode": "append"} end;
-  create connector ticks;
-  create connector spark;
-  create connector file;
-  create pipeline there from pipelines::passthrough;
-  create pipeline back from pipelines::passthrough;
-  connect /connector/ticks to /pipeline/there;
-  connect /pipeline/there to /connector/spark;
-  connect /connector/spark to /pipeline/back;
-  connect /pipeline/back to /connector/file;
-end;
-deploy flow main;
-"""
 QUERY = '"query": "select value from in"'
 CARET = " " * len("select value from in whre ") + "^^^"  # under what Spark did not expect
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -41,7 +20,14 @@ SPARK = " ".join(f"'{package}'" for package in PACKAGES)
 
 def flow(directory: Path, settings: str) -> Path:
     file = directory / "main.troy"
-    file.write_text(FLOW.replace("SETTINGS", settings))
+    file.write_text(
+        flow_of(
+            "ticks -> spark -> file",
+            ticks=plain("metronome", interval=1_000_000_000),
+            spark=f'spark with config = {{"path": "state", "url": "127.0.0.1:0", {settings}}} end',
+            file=json_only("file", path="out", mode="append"),
+        )
+    )
     return file
 
 

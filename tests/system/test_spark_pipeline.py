@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import ANY_PORT, flow_of, lines_in, lines_out, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import Client, running
 from tests.system.hosts import (
@@ -22,11 +23,11 @@ from tests.system.hosts import (
     ready,
     said,
     send,
-    session_of,
     until,
     wait_gone,
     written,
 )
+from tests.system.process import session_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -44,29 +45,12 @@ def pipeline(spark, stream):
     numbers = stream.select(F.from_json("value", "n long").alias("e")).select("e.n")
     return numbers.select("n", scaled("n").alias("scaled"))
 """
-JOB_FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector numbers from tcp_server
-  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:0"}
-  end;
-  define connector spark from spark with config = {"path": "state", "url": "127.0.0.1:0", "job": "job.py"} end;
-  define connector file from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "out", "mode": "append"}
-  end;
-  create connector lines from numbers;
-  create connector spark;
-  create connector file;
-  create pipeline there from pipelines::passthrough;
-  create pipeline back from pipelines::passthrough;
-  connect /connector/lines to /pipeline/there;
-  connect /pipeline/there to /connector/spark;
-  connect /connector/spark to /pipeline/back;
-  connect /pipeline/back to /connector/file;
-end;
-deploy flow main;
-"""
+JOB_FLOW = flow_of(
+    "lines -> spark -> file",
+    lines=lines_in("tcp_server", url=ANY_PORT),
+    spark=plain("spark", path="state", url=ANY_PORT, job="job.py"),
+    file=lines_out("file", path="out", mode="append"),
+)
 
 
 def test_a_job_with_functions_of_its_own_and_a_module_beside_it(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """flows/spark/socket.troy with flows/jobs/socket_wordcount.py, as in Spark's quick example; and the word that mends it."""
 
-import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemon import ROOT, Daemon, free_port, running
+from tests.system.process import Process
 
 FLOW = ROOT / "flows" / "spark" / "socket.troy"
 JOB = ROOT / "flows" / "jobs" / "socket_wordcount.py"
@@ -29,29 +28,19 @@ ROW = re.compile(r"^\|\s*(\S*)\s*\|\s*(\d+)\s*\|$")
 pytestmark = pytest.mark.spark
 
 
-class Wordcount:
+class Wordcount(Process):
     """The job as a user starts it. `counts`: the table it printed last."""
 
     def __init__(self, job: Path, port: int, directory: Path, **environment: str) -> None:
         self.said: list[str] = []
         self.counts: Counter[str] = Counter()
         self._table: Counter[str] = Counter()
-        self.process = subprocess.Popen(
-            [sys.executable, str(job), "localhost", str(port)],
+        spark = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": QUIET, "SPARK_LOCAL_IP": "127.0.0.1"}
+        super().__init__(
+            [sys.executable, job, "localhost", str(port)],
             cwd=directory,
-            env={
-                **os.environ,
-                "PYSPARK_PYTHON": sys.executable,
-                "PYSPARK_SUBMIT_ARGS": QUIET,
-                "PYTHONPATH": str(ROOT),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                **environment,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            environment=spark | environment,
             stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -63,16 +52,13 @@ class Wordcount:
             assert time.monotonic() < deadline, (self.counts, expected, self.said[-40:])
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+    def _closed(self) -> None:
         self._reader.join(PATIENCE)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        super()._closed()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in map(bytes.decode, self.process.stdout):
             self.said.append(line)
             if line.startswith("Batch: "):
                 self._table = Counter()
@@ -88,7 +74,7 @@ def counting(job: Path, port: int, directory: Path, **environment: str) -> Itera
     try:
         yield wordcount
     finally:
-        wordcount.stop()
+        wordcount.kill()
 
 
 def feed(daemon: Daemon, *words: str) -> Counter[str]:

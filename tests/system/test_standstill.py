@@ -7,23 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import lines
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, WALFLOW, Client, echo_flow, running
 
-PEER = """
-  define connector peer from tcp_client
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:PORT", "ack": "echo", "echo_timeout": 1000000000000000}
-  end;
-  create connector peer;
-  connect /pipeline/after to /connector/peer;
-end;
 
-deploy flow server;
-"""
+def holding(port: int, seconds: int = 1_000_000) -> str:
+    """A client that waits so long for an echo."""
+    return lines("tcp_client", url=f"127.0.0.1:{port}", ack="echo", echo_timeout=seconds * 1_000_000_000)
+
+
 LINE = b'{"pad":"' + b"x" * 989 + b'"}\n'
 HOLDS = "server::peer holds "
 FITS = 4000  # into the window of one of three lanes, 5.3 MiB; with 3000 more it is full
@@ -31,10 +24,8 @@ FITS = 4000  # into the window of one of three lanes, 5.3 MiB; with 3000 more it
 
 @pytest.mark.nightly  # it stands still for 10 s, and for 10 s more
 def test_a_peer_that_echoes_nothing_is_named_until_it_does(tmp_path: Path) -> None:
-    flow = echo_flow(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        end = "end;\n\ndeploy flow server;\n"
-        flow.write_text(flow.read_text().replace(end, PEER.replace("PORT", str(listener.getsockname()[1]))))
+        flow = echo_flow(tmp_path, peer=holding(listener.getsockname()[1]))
         with running(flow, tmp_path, admin=LOOPBACK) as daemon:
             admin = Admin(daemon)
             client = Client(daemon.port())

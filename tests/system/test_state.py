@@ -6,26 +6,11 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from tests.flows.builder import AT_ONCE, LOG, TCP, flow_of, json_only, lines, pipeline
 from tests.system.daemon import PATIENCE, Client, free_port, running, wait_until
 
 EVENTS = 600
-FLOW = """
-use tremor::pipelines;
-define flow main
-flow
-  define connector clients from tcp_server
-  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], config = {"url": "127.0.0.1:0"} end;
-  define connector log from wal with config = {"path": "log"} end;
-  define connector counts from tcp_client
-  with
-    codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {
-      "url": "127.0.0.1:PORT", "ack": "echo", "reconnect": {"retry": {"interval_ms": 20, "growth_rate": 1.0}}
-    }
-  end;
-  define connector flaky from `tests.system.flaky:Flaky` with codec = "json", config = {"failures": 6} end;
-  define pipeline count
-  pipeline
+COUNT = """
     define script n
     state 0
     script
@@ -35,23 +20,19 @@ flow
     create script n;
     select event from in into n;
     select event from n into out;
-  end;
-  create connector clients;
-  create connector log;
-  create connector counts;
-  create connector flaky;
-  create pipeline store from pipelines::passthrough;
-  create pipeline beside from pipelines::passthrough;
-  create pipeline count;
-  connect /connector/clients to /pipeline/store;
-  connect /pipeline/store to /connector/log;
-  connect /connector/log to /pipeline/count;
-  connect /connector/log to /pipeline/beside;
-  connect /pipeline/count to /connector/counts;
-  connect /pipeline/beside to /connector/flaky;
-end;
-deploy flow main;
 """
+
+
+def flow_for(port: int) -> str:
+    return flow_of(
+        "clients -> log -> count -> counts",
+        "log -> flaky",
+        count=pipeline(COUNT),
+        clients=TCP,
+        log=LOG,
+        counts=lines("tcp_client", url=f"127.0.0.1:{port}", ack="echo", reconnect=AT_ONCE),
+        flaky=json_only("tests.system.flaky:Flaky", failures=6),
+    )
 
 
 class Counts:
@@ -92,7 +73,7 @@ def test_each_result_comes_and_each_event_counts_once_until_a_kill(tmp_path: Pat
     port = free_port()
     counts = Counts(port)
     flow = tmp_path / "main.troy"
-    flow.write_text(FLOW.replace("PORT", str(port)))
+    flow.write_text(flow_for(port))
     try:
         with running(flow, tmp_path) as daemon:
             client = Client(daemon.port())

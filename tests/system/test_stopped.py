@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
-from tests.system.test_standstill import PEER
+from tests.system.test_standstill import holding
 from tests.system.test_tls import server_flow
 
 SECONDS = 3  # of every deadline here
@@ -30,10 +30,8 @@ def stopped(daemon: Daemon, seconds: float = SECONDS * 1.5) -> None:
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_peer_whose_echoes_wait_in_the_socket_is_kept(tmp_path: Path, loop: str) -> None:
     """Stopped in the midst of work: what an idle loop does first is to read."""
-    flow = echo_flow(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        peer_flow = PEER.replace("PORT", str(listener.getsockname()[1])).replace("1000000000000000", str(NANOS))
-        flow.write_text(flow.read_text().replace("end;\n\ndeploy flow server;\n", peer_flow))
+        flow = echo_flow(tmp_path, peer=holding(listener.getsockname()[1], SECONDS))
         with running(flow, tmp_path, "--loop", loop) as daemon:
             client = Client(daemon.port())
             peer, _ = listener.accept()

@@ -12,35 +12,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.flows.builder import TCP, flow_of, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, running
 
-FLOW = """
-define flow main
-flow
-  define connector tcp from tcp_server
-  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "log", "chunk_size": 1048576, "max_chunks": 64} end;
-  define pipeline halve into out, err
-  pipeline
-    select {"user": event.user, "half": 10 / event.n} from in into out;
-  end;
-  define connector gone from null;
-  create connector tcp;
-  create connector log;
-  create connector gone;
-  create pipeline halve;
-  use tremor::pipelines;
-  create pipeline passed from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/passed;
-  connect /pipeline/passed to /connector/log;
-  connect /connector/log to /pipeline/halve;
-  connect /pipeline/halve to /connector/gone;
-end;
-deploy flow main;
-"""
+FLOW = flow_of(
+    "tcp -> log -> halve -> gone",
+    halve=pipeline('into out, err pipeline select {"user": event.user, "half": 10 / event.n} from in into out;'),
+    tcp=TCP,
+    log=plain("wal", path="log", chunk_size=1 << 20, max_chunks=64),
+    gone="null",
+)
 
 
 class Tap:
@@ -84,10 +66,10 @@ def test_a_tap_shows_events_and_rejected_ones_and_says_what_there_is(tmp_path: P
         assert (code, out) == (69, "")
         assert err.splitlines() == [
             "walflow: there is no main/nothing; there is:",
+            "  main/from_tcp  (in, out)",
             "  main/gone  (err, in, out)",
             "  main/halve  (err, in, out)",
             "  main/log  (err, in, out)",
-            "  main/passed  (in, out)",
             "  main/tcp  (err, out)",
         ]
         _, _, err = Tap(admin, "main/log/up").end()
@@ -112,7 +94,7 @@ def test_a_tap_shows_events_and_rejected_ones_and_says_what_there_is(tmp_path: P
         assert rejected["position"] == 1
         error = rejected["event"]
         assert (error["error"], error["source"]) == ("division by zero", "main::halve")
-        assert error["at"].endswith("flow.troy:11:41")
+        assert error["at"].endswith("flow.troy:4:84")
         assert error["event"] == {"n": 0, "user": {"name": "ab", "pin": "redacted"}}
         code, out, said = whole.end()
         assert (code, out, said.splitlines()[1:]) == (0, "", ["walflow: 2 events shown"])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.late import late
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running
+from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running, wait_until
 from tests.system.test_client import flow_of
 
 CANARY = "canary-5ec12e7"
@@ -159,8 +159,7 @@ def test_client_and_server_trust_each_other(tmp_path: Path) -> None:
         own = authority.issue("edge-1") | {"cafile": authority.file, "domain": "server.example"}
         with running(client_flow(tmp_path, f"127.0.0.1:{server.port()}", own), tmp_path) as client:
             out = tmp_path / "out.log"
-            while not out.exists() or out.read_bytes().count(b"\n") < 3:
-                os.sched_yield()
+            wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == 3)
             assert client.terminate() == 0
             assert client.last("stopped")["left"] == 0
         assert server.terminate() == 0

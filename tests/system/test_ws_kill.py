@@ -126,8 +126,7 @@ def kill_and_restart(directory: Path, kills: int, *, answers: bool, **config: An
             assert client.last("stopped")["left"] == 0, "\n".join(client.raw)
             logged = int(str(client.last("log closing")["durable"]))
         finally:
-            if client.process.poll() is None:
-                client.kill()
+            client.close()
             listener.kill()
         read = {json.loads(message)["id"] for message in relay.read}
     return ids_of(out), logged, read

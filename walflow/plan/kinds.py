@@ -199,6 +199,7 @@ class _Origins:
             self._links[Port(link.target, link.target_port)].append(link)
         self._selects: dict[Port, list[PlannedSelect]] = defaultdict(list)
         self._made: set[Port] = set()  # places at which other events than those that came may be
+        self._known: dict[Port, Sequence[str]] = {}
         for pipeline in assembly.pipelines:
             self._made |= {Port(pipeline.id, ERR), *(Port(pipeline.id, to) for to in pipeline.errs.values())}
             self._made |= {Port(pipeline.id, exit) for exits in pipeline.through.values() for exit in exits}
@@ -206,14 +207,27 @@ class _Origins:
                 self._selects[Port(pipeline.id, select.target)].append(select)
 
     def of(self, place: Port) -> Sequence[str]:
-        """The codecs that have decoded each event that comes here unchanged. Empty if one of them is not known."""
+        """The codecs that have decoded each event that comes here unchanged. Empty if one of them is not known. In a long row of
+        pipelines each place ends at the one before, which is known."""
+        if place not in self._known:
+            self._known[place] = self._found(place)
+        return self._known[place]
+
+    def _found(self, place: Port) -> Sequence[str]:
         codecs: dict[str, None] = {}
         waiting = [place]
+        seen = {place}
         for port in waiting:
+            if (known := self._known.get(port)) is not None:
+                if not known:
+                    return ()
+                codecs |= dict.fromkeys(known)
+                continue
             before = self._before(port, codecs)
             if before is None:
                 return ()
-            waiting += [one for one in before if one not in waiting]
+            waiting += [one for one in before if one not in seen]
+            seen.update(before)
         return sorted(codecs)
 
     def _before(self, port: Port, codecs: dict[str, None]) -> Sequence[Port] | None:

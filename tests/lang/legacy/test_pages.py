@@ -58,10 +58,7 @@ def run(folder: Path) -> Iterator[Daemon]:
     try:
         yield daemon
     finally:
-        if daemon.process.poll() is None:
-            daemon.kill()
-        else:
-            daemon.wait()
+        daemon.close()
 
 
 def events(file: Path) -> list[Event]:
