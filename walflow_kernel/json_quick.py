@@ -1,5 +1,7 @@
 """JSON by msgspec and orjson. `json_plain` has the same functions, for where these are missing."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -11,6 +13,11 @@ from walflow_kernel.json_plain import decode as decode_plain
 _decode = msgspec.json.Decoder().decode
 _encoder: Final = msgspec.json.Encoder()
 _sorting: Final = msgspec.json.Encoder(order="sorted")
+_packed = msgspec.msgpack.Encoder().encode
+_perhaps_infinite = re.compile(
+    rb"\xcb[\x7f\xff][\xf0-\xff]"
+).search  # of msgpack: a float of which all bits of the exponent are set
+_strict = json.JSONEncoder(allow_nan=False).encode
 _raw_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
 
 
@@ -40,10 +47,17 @@ def encode_lines(values: Sequence[object]) -> bytes:
 
 
 def all_hold(values: Sequence[object]) -> bool:
-    """msgspec writes what is no JSON, in silence. orjson refuses it, and takes a list as fast as it is written."""
+    """msgspec writes what is no JSON, in silence. orjson refuses it, and takes a list as fast as it is written. Both write infinity and
+    NaN as null, so where a null is written the values are looked at."""
     try:
-        orjson.dumps(values)
+        written = orjson.dumps(values)
     except TypeError:
+        return False
+    if b"null" not in written or not _perhaps_infinite(_packed(values)):
+        return True
+    try:
+        _strict(values)
+    except ValueError:
         return False
     return True
 

@@ -153,7 +153,7 @@ def syslog_kept(read: Any, value: Any) -> tuple[object, object]:
     return {key: read[key] for key in kept}, {key: value[key] for key in kept}
 
 
-@pytest.mark.parametrize("name", ["msgpack"])
+@pytest.mark.parametrize("name", ["json", "msgpack", "tremor"])
 @pytest.mark.parametrize("value", [math.inf, [math.nan], {"a": -math.inf}])
 def test_a_number_that_json_has_not_is_not_written(name: str, value: object) -> None:
     with pytest.raises(CannotEncode):
