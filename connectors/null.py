@@ -3,13 +3,13 @@
 import asyncio
 from typing import ClassVar
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Traits
 
 
 class Null(Connector):
     """As a sink, it acks and drops every event. As a source, it sends nothing."""
 
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, decodes=False, takes_bytes=False)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(

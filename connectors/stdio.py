@@ -67,7 +67,7 @@ class Stdio(Connector):
         return behind_log if self.when_closed is None else self.when_closed == "hold"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        consoles = Consoles(inlet, self.stream, holds=self._holds(inlet.behind_log))
+        consoles = Consoles(inlet, self.stream, holds=self._holds(inlet.upstream.behind_log))
         inlet.serve(consoles.accept)
         try:
             if out.linked:
@@ -270,7 +270,7 @@ class Console:
             self._failing = None
             self._inlet.log.warning(f"{self._name} is lost, its events are dropped from now on", cause=why)
         self._set_breaker()
-        if self._holds and not self._inlet.replaceable:
+        if self._holds and not self._inlet.upstream.replaceable:
             return
         begun, self._writing = self._writing, []
         for block in (*begun, *self._waiting):
@@ -282,7 +282,7 @@ class Console:
         """Handles a block that a closed stream cannot take."""
         if not self._holds:
             self._drop(block)
-        elif self._inlet.replaceable:  # another output takes it
+        elif self._inlet.upstream.replaceable:  # another output takes it
             self._inlet.fail(block, StdoutGone(str(self._failing)))
         else:
             self._waiting.append(block)

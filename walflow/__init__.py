@@ -10,6 +10,7 @@ from walflow import interrupted as interrupted  # before what takes a third of a
 from walflow.backoff import Backoff
 from walflow.codecs.per_event import EventCodec
 from walflow.contract import (
+    CONTRACT,
     Claim,
     CodecUse,
     Connector,
@@ -30,6 +31,8 @@ from walflow.contract import (
     Scheduler,
     Stream,
     Timer,
+    Traits,
+    Upstream,
 )
 from walflow.errors import (
     CannotDecode,
@@ -42,6 +45,7 @@ from walflow.errors import (
     WalflowError,
 )
 from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, StreamId, Verdict
+from walflow.families import Families, Family
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
 from walflow.needs import Need, NotAvailable
@@ -53,6 +57,7 @@ from walflow.size import Size
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONTRACT",
     "Backoff",
     "Block",
     "CannotDecode",
@@ -68,6 +73,8 @@ __all__ = [
     "EachPiece",
     "EventCodec",
     "FailStop",
+    "Families",
+    "Family",
     "Frames",
     "Framing",
     "Gate",
@@ -99,7 +106,9 @@ __all__ = [
     "Stream",
     "StreamId",
     "Timer",
+    "Traits",
     "Unusable",
+    "Upstream",
     "Verdict",
     "WalflowError",
     "Worked",

@@ -4,8 +4,8 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.dns.looking_up import LookingUp
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk
-from walflow.net import Address, parse_address
+from walflow import CodecUse, Connector, Families, Family, Guarantee, Inlet, Outlet, Ports, Risk, Traits
+from walflow.net import REQUEST_FAMILIES, Address, parse_address
 
 PORT: Final = 53
 
@@ -14,7 +14,11 @@ class DnsClient(Connector):
     """A sink that looks up the name in `$dns.lookup` of each event, and the source of the answers."""
 
     ports: ClassVar[Ports] = Ports()
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
+    families: ClassVar[Families] = {
+        "lookups_total": Family("counter", "Names that were looked up."),
+        **REQUEST_FAMILIES,
+    }
 
     servers: tuple[str, ...] = Field(
         default=(),

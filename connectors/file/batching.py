@@ -16,7 +16,7 @@ class Batching:
         self.waiting: deque[Block] = deque()
         self._inlet = inlet
         self._output = output
-        self._remember = output.remembers and inlet.sole_path
+        self._remember = output.remembers and inlet.upstream.sole_path
         self._skipped = inlet.counter("skipped_events_total")
 
     def gather(self) -> FileBatch | None:

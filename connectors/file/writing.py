@@ -1,6 +1,6 @@
 """The sink half: one job of the file at a time, batch after batch; while the file cannot be written, the sources stop.
 
-If other outputs can take its events (`Inlet.replaceable`), they get all that it cannot write. After a wait it takes events
+If other outputs can take its events (`Upstream.replaceable`), they get all that it cannot write. After a wait it takes events
 again: whether there is room is known only to one who writes.
 """
 
@@ -94,7 +94,7 @@ class FileWriter:
         if self._state is CLOSED:
             self._fail(block)
             return
-        if self._trouble is not None and self._inlet.replaceable:
+        if self._trouble is not None and self._inlet.upstream.replaceable:
             self._inlet.fail(block, NotWritten(self._trouble))
             return
         self._waiting.append(block)
@@ -207,7 +207,7 @@ class FileWriter:
         if trouble != self._trouble:
             self._trouble = trouble
             self._inlet.trigger(trouble)
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._fail_all(NotWritten(trouble))
         if self._becomes(TROUBLE) is HELD:
             self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
@@ -224,7 +224,7 @@ class FileWriter:
     def _retry(self) -> None:
         self._timer = None
         self._becomes(RETRY)
-        if self._inlet.replaceable and not self._wants_open:
+        if self._inlet.upstream.replaceable and not self._wants_open:
             self._trouble = None
             self._inlet.restore()
         self._next()

@@ -4,8 +4,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from connectors.http.families import CLIENT
 from connectors.http.posting import HttpPosting
-from walflow import CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
+from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
 from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
 from walflow.net.address import check_brackets
 from walflow.net.needs import to_reach, to_read
@@ -22,8 +23,9 @@ class HttpClient(Connector):
     [HTTP](http.md#answers-that-http_client-gets) says what each answer means for the events."""
 
     ports: ClassVar[Ports] = Ports()
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    messages: ClassVar[bool] = True
+    # an answer without a body is an event without bytes: null
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, decodes=False)
+    families: ClassVar[Families] = CLIENT
 
     url: str = Field(
         description="http://host:port/path, or https:// for TLS. The default port is 80, with TLS 443.",

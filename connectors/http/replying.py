@@ -169,7 +169,7 @@ class FlowReplies:
                 awaited.outcome.settle(cause)
         elif awaited.number not in self._awaited:
             self._too_late(awaited)
-        elif len(awaited.parts) >= awaited.expected or not self._inlet.behind_log:
+        elif len(awaited.parts) >= awaited.expected or not self._inlet.upstream.behind_log:
             self._finish(awaited)  # without a log in between, nothing comes behind the last ack
 
     def _finish(self, awaited: AwaitedReply) -> None:

@@ -4,9 +4,10 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
+from connectors.http.families import SERVER
 from connectors.http.keys import LOGGED
 from connectors.http.serving import HttpServing
-from walflow import CodecUse, Guarantee, Inlet, Need, Outlet, Risk
+from walflow import CodecUse, Families, Guarantee, Inlet, Need, Outlet, Risk, Traits
 from walflow.net import Address, Secret, parse_address
 from walflow.net.files import warn_if_open
 from walflow.net.needs import to_listen, to_read
@@ -24,9 +25,8 @@ class HttpServer(Exposed):
 
     [HTTP](http.md) has all answers and what each means for the events, and the metadata of an event."""
 
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    messages: ClassVar[bool] = True
-    recalls: ClassVar[tuple[str, str] | None] = LOGGED
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, recalls=LOGGED)
+    families: ClassVar[Families] = SERVER
 
     url: str = Field(
         description="host:port to listen on, or https://host:port with `tls`. The default port is 80, with TLS 443."

@@ -4,8 +4,9 @@ from typing import ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from connectors.kafka.consuming import KafkaConsuming
+from connectors.kafka.families import CONSUMER
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Inlet, Outlet, Ports, Traits
 
 INTERVAL: Final = 5_000_000_000  # nanoseconds, as librdkafka's own
 DEFAULTS: Final[Mapping[str, Option]] = {
@@ -58,7 +59,8 @@ class KafkaConsumer(KafkaConnector):
     """A source that reads topics of Kafka as a member of a consumer group. Each message is an event."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
-    transactional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = KafkaConnector.traits._replace(transactional=True)
+    families: ClassVar[Families] = CONSUMER
 
     group_id: str = Field(
         min_length=1, description="The consumer group. Its members share the partitions.", examples=["walflow"]

@@ -3,15 +3,17 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
+from connectors.kafka.families import PRODUCER
 from connectors.kafka.producing import KafkaProducing
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Inlet, Outlet, Ports
 
 
 class KafkaProducer(KafkaConnector):
     """A sink that sends each event as a message to a topic of Kafka."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
+    families: ClassVar[Families] = PRODUCER
 
     topic: str = Field(
         pattern=r"^[A-Za-z0-9._-]{1,249}$", description="The topic of all messages.", examples=["events"]

@@ -118,7 +118,7 @@ class KafkaProducing:
         delivery = SentBlock(block, self._inlet.messages(block))
         self._held[delivery] = None
         self._waiting.append(_Sending(delivery, range(delivery.left)))
-        if self._retries.triggered and self._inlet.replaceable:
+        if self._retries.triggered and self._inlet.upstream.replaceable:
             self._fail_held("the brokers are away")
         else:
             self._retries.came()
@@ -189,7 +189,7 @@ class KafkaProducing:
 
     def _not_taken(self, delivery: SentBlock, number: int, reason: str) -> None:
         """For the moment."""
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._refuse(delivery, number, (NotConfirmed, reason))
             self._trigger(reason)
         elif (refusal := self._retries.failed((delivery, number), reason)) is None:
@@ -254,7 +254,7 @@ class KafkaProducing:
                 self._sent_again.value += 1
             elif verdict is MessageFate.REJECT:
                 self._refuse(delivery, number, (None, why))
-            elif verdict is MessageFate.AGAIN or self._inlet.replaceable:
+            elif verdict is MessageFate.AGAIN or self._inlet.upstream.replaceable:
                 self._not_taken(delivery, number, why)
             else:
                 self._refuse(delivery, number, (NotConfirmed, why))
@@ -274,7 +274,7 @@ class KafkaProducing:
 
     def _trigger(self, reason: str) -> None:
         self._retries.trigger(reason)
-        if self._inlet.replaceable and not self._closed:
+        if self._inlet.upstream.replaceable and not self._closed:
             self._fail_held(reason)
             self._retries.wait(reason)
 

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from connectors.kafka.options import KNOWN
-from walflow import CodecUse, Connector, Need, WalflowError
+from walflow import Connector, Need, Traits, WalflowError
 from walflow.diagnostics import did_you_mean
 from walflow.needs import readable_file
 from walflow.net import Address, Secret, parse_address
@@ -109,8 +109,7 @@ class KafkaSasl(BaseModel):
 class KafkaConnector(Connector):
     """Either of them."""
 
-    codec: ClassVar[CodecUse] = CodecUse.REQUIRED
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
 
     brokers: tuple[str, ...] = Field(
         min_length=1,

@@ -9,7 +9,20 @@ from pydantic import AliasChoices, Field
 
 from connectors.kv.commands import BadCommand, KvAnswer, KvCommand, carry_out, command_of
 from connectors.kv.store import CannotStore, KvStore
-from walflow import Block, CannotDecode, Claim, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import (
+    Block,
+    CannotDecode,
+    Claim,
+    CodecUse,
+    Connector,
+    Families,
+    Family,
+    Guarantee,
+    Inlet,
+    Outlet,
+    Ports,
+    Traits,
+)
 from walflow.delivery.answers import AnswerEvents
 from walflow.net import NotConfirmed, on_thread
 
@@ -20,7 +33,10 @@ class Kv(Connector):
     """A key-value store on disk. The sink carries out the command in `$kv` of each event; the source sends the answers."""
 
     ports: ClassVar[Ports] = Ports()
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
+    families: ClassVar[Families] = {
+        "commands_total": Family("counter", "Commands to the store that were carried out."),
+    }
 
     path: str = Field(
         min_length=1,

@@ -2,15 +2,17 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from connectors.mqtt.families import PUBLISHER
 from connectors.mqtt.publishing import MqttPublishing
 from connectors.mqtt.settings import MqttConnector, check_topic
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Inlet, Outlet, Ports
 
 
 class MqttPublisher(MqttConnector):
     """A sink that publishes each event as a message to an MQTT broker."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
+    families: ClassVar[Families] = PUBLISHER
 
     topic: str = Field(
         description="The topic of each message for which `$mqtt_publisher.topic` names none.", examples=["events"]

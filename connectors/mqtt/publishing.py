@@ -64,7 +64,7 @@ class MqttPublishing:
 
     def _disconnected(self, reason: str) -> None:
         self._inlet.trigger(reason)
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._fail_held(reason)
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
@@ -92,7 +92,7 @@ class MqttPublishing:
         sent = SentBlock(block, self._inlet.messages(block))
         self._held[sent] = None
         self._waiting.extend((sent, number) for number in range(sent.left))
-        if self._inlet.replaceable and (self._connection is None or self._retries.triggered):
+        if self._inlet.upstream.replaceable and (self._connection is None or self._retries.triggered):
             self._fail_held("there is no connection" if self._connection is None else "the broker takes nothing now")
         else:
             self._retries.came()
@@ -181,7 +181,7 @@ class MqttPublishing:
 
     def _not_taken(self, message: NumberedMessage, reason: str) -> None:
         """For the moment."""
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._outcome(message, (NotConfirmed, reason))
             self._retries.wait(reason)
         elif (refusal := self._retries.failed(message, reason)) is not None:

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from walflow import CodecUse, Connector, Need, WalflowError
+from walflow import Connector, Need, Traits, WalflowError
 from walflow.net import Address, ClientTls, Reconnect, Secret, parse_address
 from walflow.net.needs import to_reach, to_read
 
@@ -19,8 +19,7 @@ class MqttAway(WalflowError):
 class MqttConnector(Connector):
     """Either of them."""
 
-    codec: ClassVar[CodecUse] = CodecUse.REQUIRED
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
 
     url: str = Field(
         description="mqtt://host:port of the broker, or mqtts:// for TLS. The default port is 1883, with TLS 8883.",

@@ -2,16 +2,18 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from connectors.mqtt.families import SUBSCRIBER
 from connectors.mqtt.settings import MqttConnector, check_topic
 from connectors.mqtt.subscribing import MqttSubscribing
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Inlet, Outlet, Ports, Traits
 
 
 class MqttSubscriber(MqttConnector):
     """A source that subscribes to topics of an MQTT broker. Each message is an event."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
-    transactional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = MqttConnector.traits._replace(transactional=True)
+    families: ClassVar[Families] = SUBSCRIBER
 
     topics: tuple[str, ...] = Field(
         min_length=1, description="What to subscribe to, with `+` and `#` as wildcards.", examples=[["events/#"]]

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from connectors.registry.translating import Translating
-from walflow import CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
-from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
+from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
+from walflow.net import REQUEST_FAMILIES, Address, ClientTls, Reconnect, Secret, check_host
 from walflow.net.address import check_brackets
 from walflow.net.needs import to_reach, to_read
 
@@ -17,7 +17,8 @@ class SchemaRegistry(Connector):
     value to the wire format. [Kafka](../howto/kafka.md#avro-with-a-schema-registry) shows both."""
 
     ports: ClassVar[Ports] = Ports()
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
+    families: ClassVar[Families] = REQUEST_FAMILIES
 
     url: str = Field(
         description="http://host:port of the registry, or https:// for TLS. The default port is 80, with TLS 443.",

@@ -13,7 +13,7 @@ from connectors.spark.serve.listener import SparkBridge
 from connectors.spark.serve.secret import Token, find_token
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
+from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
 from walflow.log_thread import error_on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
@@ -29,7 +29,7 @@ BACKLOG: Final = 128  # connections that wait to be accepted
 class Spark(SparkConfig):
     """A log that Spark reads. Spark may read any range again until each of its consumers has committed it."""
 
-    output_optional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = SparkConfig.traits._replace(output_optional=True)
 
     def needs(self) -> Sequence[Need]:
         return [
@@ -130,7 +130,7 @@ class Spark(SparkConfig):
         token = find_token(self.token, log, out)
         names = [*self.declared, PLAIN] if self.socket_url is not None else self.declared
         admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
-        arriving = Arriving(log, inlet) if inlet.straight or inlet.straight_files else None
+        arriving = Arriving(log, inlet) if inlet.upstream.straight or inlet.upstream.straight_files else None
         if arriving is not None:
             arriving.tell(out, await read_on_thread(out, arriving.open))
         events = SparkLog(log, names, admission, inlet, out, arriving)

@@ -9,7 +9,22 @@ from typing import ClassVar, Final, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
-from walflow import Backoff, Block, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer, WalflowError
+from walflow import (
+    Backoff,
+    Block,
+    Connector,
+    Families,
+    Family,
+    Guarantee,
+    Inlet,
+    Need,
+    Outlet,
+    Ports,
+    Risk,
+    Timer,
+    Traits,
+    WalflowError,
+)
 from walflow.net import Address, on_thread, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
@@ -28,7 +43,12 @@ class UdpClient(Connector):
     """A sink that sends each event as one datagram. Replies are not read."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
+    families: ClassVar[Families] = {
+        "refused_datagrams_total": Family(
+            "counter", "Datagrams that the peer's machine refused because no program listens there."
+        ),
+    }
 
     url: str = Field(description="host:port to send to. The name is looked up once, at the start.")
     bind: str | None = Field(
@@ -113,7 +133,7 @@ class DatagramSending:
 
     def accept(self, block: Block) -> None:
         self._waiting.append(block)
-        if self._triggered and self._inlet.replaceable:
+        if self._triggered and self._inlet.upstream.replaceable:
             self._give_up()
         else:
             self._pump()
@@ -189,7 +209,7 @@ class DatagramSending:
         if delay > PATIENT and not self._triggered:
             self._triggered = True
             self._inlet.trigger(f"cannot send: {problem.strerror or problem}")
-            if self._inlet.replaceable:
+            if self._inlet.upstream.replaceable:
                 self._give_up()
 
     def _go_on(self) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
-from walflow import Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer
+from walflow import Connector, Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer, Traits
 from walflow.net import Address, parse_address
 from walflow.net.address import unwritten_port
 from walflow.size import Size
@@ -24,7 +24,14 @@ class UdpServer(Connector):
     event never continues in the next datagram."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
+    families: ClassVar[Families] = {
+        "dropped_datagrams_total": Family(
+            "counter",
+            "Datagrams that the kernel dropped before walflow read them, or that were in the kernel when "
+            "walflow stopped.",
+        ),
+    }
 
     url: str = Field(description="host:port to listen on. Without a port, any free one.")
     buf_size: Size = Field(

@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -9,8 +9,8 @@ from websockets.uri import WebSocketURI, parse_uri
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
-from walflow import Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import Address, ClientTls, Reconnect, SocketOptions, check_host
+from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk
+from walflow.net import CLIENT_FAMILIES, Address, ClientTls, Reconnect, SocketOptions, check_host
 from walflow.net.address import check_brackets
 from walflow.net.client import StreamClient
 from walflow.net.dial import Dial
@@ -42,6 +42,8 @@ LOSES_LITTLE: Final = Risk(
 class WsClient(Ws):
     """A client of one peer. As a sink, it sends events as messages. As a source, it reads the peer's messages from the
     same connection."""
+
+    families: ClassVar[Families] = CLIENT_FAMILIES
 
     url: str = Field(
         description="ws://host:port/path, or wss:// for TLS. host:port alone means ws://. The default port is 80, "

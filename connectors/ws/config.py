@@ -10,7 +10,7 @@ from websockets.extensions.permessage_deflate import (
 from websockets.typing import Subprotocol
 
 from connectors.ws.wire import is_utf8, runs
-from walflow import Block, Connector, Inlet
+from walflow import Block, Connector, Inlet, Traits
 from walflow.net import Secret
 from walflow.size import Size
 
@@ -20,7 +20,7 @@ TEXT_FRAMINGS: Final = ("messages", "separate")
 
 
 class Ws(Connector):
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
 
     subprotocol: str | None = Field(
         default=None,

@@ -82,7 +82,7 @@ async def answering(
     between = FlowOf(flow or (lambda block, _: kept.append(block)))
     out = world.source(between, codec=codec, framing=Incoming((), MESSAGES))
     sink = world.sink(codec, MESSAGES, err=err)
-    sink.behind_log = behind_log
+    sink.upstream = sink.upstream._replace(behind_log=behind_log)
     between.sink = sink
     lines = Lines()
     out.log = lines  # type: ignore[assignment]

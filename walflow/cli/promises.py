@@ -12,11 +12,10 @@ from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
-from walflow.plan.on_spark import TYPE as SPARK
+from walflow.registry import type_of
 from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"
-TAKES_NO_BYTES: Final = {"null", "exit", "cb", "bench", "kv", "dns_client", "spark", "schema_registry"}
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 
@@ -79,7 +78,7 @@ def _forgetful(graph: Graph) -> list[str]:
     found: list[str] = []
     for node, plan in graph.connectors.items():
         behind = sorted(reached for reached in graph.sinks_of(node) if reached != node)
-        if plan.connector.recalls is not None and behind and graph.recalling(node) is None:
+        if plan.connector.traits.recalls is not None and behind and graph.recalling(node) is None:
             where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
             found.append(
                 f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
@@ -92,9 +91,9 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
     found: dict[tuple[NodeId, NodeId], list[NodeId]] = {}
     for path in paths:
         log, sink = path.source, path.sink
-        if not (words[sink].once and graph.connectors[log].connector.positions) or "/" in log.name:
+        if not (words[sink].once and graph.connectors[log].connector.traits.positions) or "/" in log.name:
             continue
-        if graph.connectors[sink].connector.positions or not graph.sole_path(log, sink):
+        if graph.connectors[sink].connector.traits.positions or not graph.sole_path(log, sink):
             continue
         losing = graph.losing(log, sink)
         if losing and losing <= set(graph.movable(log)):
@@ -115,7 +114,7 @@ def _uncut(assembly: Assembly) -> list[str]:
         f"one; {_cutting(plan)}"
         for plan in assembly.connectors
         if plan.id in read
-        and plan.kind not in TAKES_NO_BYTES
+        and plan.connector.traits.takes_bytes
         and plan.codec is not None
         and plan.codec.name not in {"binary", "null"}
         and plan.preframing is not None
@@ -140,7 +139,7 @@ def _unseparated(assembly: Assembly) -> list[str]:
         f'{plan.id}: nothing separates the events that it writes; `postprocessors = ["separate"]` ends each with a newline'
         for plan in assembly.connectors
         if plan.id in written
-        and plan.kind not in TAKES_NO_BYTES
+        and plan.connector.traits.takes_bytes
         and plan.codec is not None
         and plan.codec.name not in {*GIVE_ANY_BYTE, "string", "null"}
         and plan.postframing is not None
@@ -151,10 +150,11 @@ def _unseparated(assembly: Assembly) -> list[str]:
 
 def _settings(assembly: Assembly) -> list[str]:
     """How a pipeline on Spark runs, as it is written, and where. A value of `conf` may be a secret, so it is not shown."""
+    engine = type_of("engine")
     return [
         f"{plan.id}: set for Spark: {'; '.join(written)}"
         for plan in assembly.connectors
-        if plan.kind == SPARK
+        if plan.kind == engine
         and "/" in plan.id.name
         and (
             written := [
@@ -222,15 +222,17 @@ def _results_of(buffer: NodeId) -> str:
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
     sink = graph.connectors[path.sink].connector
     kept = (
-        "is a log" if sink.positions else f"is a buffer in memory{_results_of(path.sink)}, which is lost with walflow"
+        "is a log"
+        if sink.traits.positions
+        else f"is a buffer in memory{_results_of(path.sink)}, which is lost with walflow"
     )
     repeats = _repeats(path, words, graph) if words[path.sink].once else []
     logs = graph.logs_behind(path)
     known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)
-    say = in_a_row if graph.connectors[path.source].connector.positions else from_a_file
+    say = in_a_row if graph.connectors[path.source].connector.traits.positions else from_a_file
     once = say(_listed(sorted(logs))) if known else ""
     return Promise(
-        path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats, once
+        path, words[path.source].source, words[path.sink].sink, kept if sink.traits.forwards else "", repeats, once
     )
 
 
@@ -250,9 +252,9 @@ def from_a_file(file: str) -> str:
 
 def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
     """Whether the sink is a log that does not append again what the source, a log or a file upstream, sends again."""
-    if not (words[sink].once and graph.connectors[sink].connector.positions):
+    if not (words[sink].once and graph.connectors[sink].connector.traits.positions):
         return False
-    if graph.connectors[source].connector.positions:
+    if graph.connectors[source].connector.traits.positions:
         return graph.is_straight(sink)
     return graph.connectors[source].connector.has_offsets() and graph.is_straight_from_files(sink)
 
@@ -273,14 +275,14 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
                 reasons.append(
                     f"there are several ways from {before.name} to {name}, which stores an event by each of them"
                 )
-        if graph.connectors[log].connector.has_offsets() and graph.connectors[path.sink].connector.positions:
+        if graph.connectors[log].connector.has_offsets() and graph.connectors[path.sink].connector.traits.positions:
             reasons += _bent(log, path.sink, graph)
-        elif not graph.connectors[log].connector.positions:
+        elif not graph.connectors[log].connector.traits.positions:
             why = graph.connectors[log].connector.why_no_offsets()
             reasons.append(f"{name} gives events no positions" + (f": {why}" if why else ""))
         elif not graph.sole_path(log, path.sink):
             reasons.append(f"several ways lead here from {name}")
-        elif graph.connectors[path.sink].connector.positions:
+        elif graph.connectors[path.sink].connector.traits.positions:
             reasons += _bent(log, path.sink, graph)
         elif losing := graph.losing(log, path.sink):
             reasons.append(
@@ -296,7 +298,7 @@ def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
         return [
             f"{which} may hold events, make one of several or reject them; {sink.name} then does not know their positions"
         ]
-    alike = graph.logs_of(sink) if graph.connectors[log].connector.positions else graph.files_of(sink)
+    alike = graph.logs_of(sink) if graph.connectors[log].connector.traits.positions else graph.files_of(sink)
     others = [source for source in sorted(alike) if not graph.straight(source, sink)]
     return [f"it knows no positions, because of the way from {_listed(others)}"] if others else []
 

@@ -128,7 +128,7 @@ def connectors_page() -> str:
 def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     yield f"\n## {kind}\n\n{summary(connector)}\n\n"
     ports = connector.ports
-    yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.codec]}.\n"
+    yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.traits.codec]}.\n"
     for chosen, guarantee in guarantees(connector):
         where = f" (`{chosen}`)" if chosen else ""
         for half, words in (("As a source", guarantee.source), ("As a sink", guarantee.sink)):

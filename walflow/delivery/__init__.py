@@ -19,13 +19,16 @@ commits are small and the disk is fast.
 from walflow.delivery.arriving import Arriving
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.dropping import Dropping
-from walflow.delivery.measures import measure, measure_writer
+from walflow.delivery.families import LOG_FAMILIES
+from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalling import recall
 from walflow.delivery.source import LogSource
 from walflow.delivery.syncing import Syncing
 from walflow.delivery.writer import LogSink
 
 __all__ = [
+    "BACKLOG_EVENTS",
+    "LOG_FAMILIES",
     "Arriving",
     "Checkpoints",
     "Dropping",

@@ -26,8 +26,8 @@ class Arriving:
         self._inlet = inlet
         self._arrivals: UpstreamPositions = log.remember_arrivals()
         self._known = inlet.counter("wal_known_events_total")
-        self._from_logs = inlet.straight
-        self._from_files = inlet.straight_files
+        self._from_logs = inlet.upstream.straight
+        self._from_files = inlet.upstream.straight_files
         self._places: dict[str, ReadPlace] = {}  # by name; the file that sent last at the end
         self._arrivals.before_save = self._settle_files
 

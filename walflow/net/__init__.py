@@ -2,6 +2,7 @@
 
 from walflow.backoff import Backoff
 from walflow.net.address import Address, check_host, check_socket_path, parse_address
+from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.message_retries import MessageRetries, NumberedMessage
 from walflow.net.problem import connect_problem
 from walflow.net.reconnect import Reconnect
@@ -15,6 +16,10 @@ from walflow.net.thread import on_thread
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls
 
 __all__ = [
+    "BROKER_FAMILIES",
+    "CLIENT_FAMILIES",
+    "REQUEST_FAMILIES",
+    "SERVER_FAMILIES",
     "Address",
     "Backoff",
     "BadCertificate",

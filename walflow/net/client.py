@@ -3,16 +3,18 @@ none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import ClassVar, Final, Literal, Protocol
 
 from pydantic import Field
 
 from walflow.contract import Connector, Guarantee, Inlet, Outlet, Risk
 from walflow.errors import WalflowError
+from walflow.families import Families
 from walflow.net.acks import Acks, WhenEchoed, WhenWritten
 from walflow.net.client_sink import ClientSink
 from walflow.net.connection import CONNECTS_WITHIN, Connection, words_of
 from walflow.net.deadline import within
+from walflow.net.families import CLIENT_FAMILIES
 from walflow.net.reconnect import Reconnect
 from walflow.size import Size
 
@@ -28,6 +30,8 @@ LOSES: Final = Risk(
 
 class ClientConnector(Connector):
     """Keys of every client of a byte stream."""
+
+    families: ClassVar[Families] = CLIENT_FAMILIES
 
     buf_size: Size = Field(
         default=8192,

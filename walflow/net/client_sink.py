@@ -52,12 +52,12 @@ class ClientSink:
         self._closing = False
 
     def serve(self) -> None:
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self.trigger(f"not connected to {self._peer} yet")
         self._inlet.serve(self.accept)
 
     def accept(self, block: Block) -> None:
-        if self._inlet.replaceable and self._connection is None:
+        if self._inlet.upstream.replaceable and self._connection is None:
             self._inlet.fail(block, PeerLost(f"not connected to {self._peer}"))
             return
         self._held.append(block)
@@ -86,7 +86,7 @@ class ClientSink:
         again = self._acks.lost(connection.writing.give_up(), cause)
         self._held.extendleft(reversed(again))
         ends_each = self._ends_each(again)
-        if self._overdue or self._inlet.replaceable or ends_each:
+        if self._overdue or self._inlet.upstream.replaceable or ends_each:
             self._overdue = False
             self._fail_held(EndsEach(lost) if ends_each else cause)
 
@@ -98,7 +98,7 @@ class ClientSink:
             self._fruitless = 0
         elif sent:
             self._fruitless += 1
-        return self._inlet.behind_log and self._fruitless > FRUITLESS
+        return self._inlet.upstream.behind_log and self._fruitless > FRUITLESS
 
     def look(self, now: float) -> None:
         """Once a second: ends a connection that does not answer, and stops the sources of one that does not read."""
@@ -111,7 +111,9 @@ class ClientSink:
         if since is not None and connection.feed.reading and now - since > self._acks.timeout:
             self._overdue = self._acks.fails_overdue
             connection.end(self._acks.overdue)
-        elif (timeout is not None and stalled > timeout / 1e9) or (stalled > STALLED and self._inlet.replaceable):
+        elif (timeout is not None and stalled > timeout / 1e9) or (
+            stalled > STALLED and self._inlet.upstream.replaceable
+        ):
             connection.end("it does not read what is written to it")
         elif stalled > STALLED and not self.triggered:
             self.trigger(f"{self._peer} does not read what is written to it")

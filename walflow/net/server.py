@@ -8,12 +8,14 @@ import socket
 from collections import Counter as Tally, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet
 from walflow.event import Block
+from walflow.families import Families
+from walflow.net.families import SERVER_FAMILIES
 from walflow.net.listener import Listener
 from walflow.net.peer import Held, Peer
 from walflow.net.secure import TlsProtocol
@@ -33,6 +35,8 @@ SINK: Final = (
 
 class ServerConnector(Connector):
     """Keys of every server of byte streams."""
+
+    families: ClassVar[Families] = SERVER_FAMILIES
 
     buf_size: Size = Field(
         default=8192,

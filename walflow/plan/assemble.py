@@ -150,7 +150,7 @@ def _check_logs(assembly: Assembly, report: Report) -> None:
                 continue
             place = Port(pipeline.id, operator.name)
             sources = [node for node in graph.connectors if place in graph.places_of(node)]
-            if sources and not any(graph.connectors[node].connector.positions for node in sources):
+            if sources and not any(graph.connectors[node].connector.traits.positions for node in sources):
                 names = f"{', '.join(f'`{node.name}`' for node in sources)} gives events no positions"
                 hint = f"{names}: put a log before it, `qos::wal` with a `dir`, say"
                 report(error(f"{operator.kind} needs a log on disk upstream", operator.created, hint))

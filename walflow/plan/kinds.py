@@ -15,11 +15,6 @@ from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link, PipelinePl
 from walflow.plan.graph import Port
 from walflow_kernel.patterns import Equals, RecordPattern
 
-_DECODING: Final = {
-    *("file", "http_server", "kafka_consumer", "mqtt_subscriber", "stdio", "tcp_client", "tcp_server"),
-    *("udp_client", "udp_server", "unix_socket_client", "unix_socket_server", "ws_client", "ws_server"),
-}
-"""Types of connectors whose events are what their codec decodes."""
 _COMPARE: Final[Mapping[str, Callable[[int | float, int | float], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -230,9 +225,9 @@ class _Origins:
                 found.append(Port(link.source, link.source_port))
             elif link.source_port == ERR:
                 return None
-            elif plan.connector.forwards:
+            elif plan.connector.traits.forwards:
                 found += [Port(plan.id, name) for name in plan.connector.ports_used().inputs]
-            elif plan.kind in _DECODING and plan.codec is not None:
+            elif plan.connector.traits.decodes and plan.codec is not None:
                 codecs[plan.codec.name] = None
             else:
                 return None

@@ -11,7 +11,7 @@ from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, Pla
 from walflow.plan.inline import inline
 from walflow.plan.selects import check_selects, place
 from walflow.plan.validate import configure
-from walflow.registry import Registry, find
+from walflow.registry import Registry, find, type_of
 
 INPUTS: Final = ("in",)
 OUTPUTS: Final = ("out", "err")
@@ -76,13 +76,14 @@ def _run_as(
     stand_in = operator.stands_for()
     if stand_in is None:
         return None
-    of = find(stand_in.type, registry)
+    type = type_of(stand_in.role)
+    of = find(type, registry)
     if of is None:
-        message = f"{config.kind.text} is run as connector type {stand_in.type}, which is not registered"
+        message = f"{config.kind.text} is run as connector type {type}, which is not registered"
         report(error(message, config.kind.span))
         return None
     node = NodeId(pipeline.flow, "connector", f"{pipeline.name}/{config.name.text}")
     written: dict[str | int, ConstantPart] = dict(config.settings.items())
     spans = {key: part.constant.span for key, part in written.items()}
     connector = of.model_validate(stand_in.config)
-    return ConnectorPlan(node, stand_in.type, connector, None, None, None, config.defined, spans)
+    return ConnectorPlan(node, type, connector, None, None, None, config.defined, spans)

@@ -73,19 +73,19 @@ def _hint(key: str, of: type[Connector]) -> str:
 
 def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> WireSettings:
     given = {key: connector.settings[key] for key in WIRE if key in connector.settings}
-    if of.codec is CodecUse.FORBIDDEN:
+    if of.traits.codec is CodecUse.FORBIDDEN:
         for key, part in given.items():
             report(error(f"connector type {connector.type.text} takes no `{key}`", part.key, "take it out"))
         return WireSettings(None, None, None)
-    if of.codec is CodecUse.REQUIRED and "codec" not in given:
+    if of.traits.codec is CodecUse.REQUIRED and "codec" not in given:
         if connector.complete:
             message = f"connector type {connector.type.text} needs a `codec`"
             report(error(message, connector.defined, 'add `codec = "json"`, say'))
         return WireSettings(None, None, None)
     # no codec given: default to newline-separated
-    unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
-    make_in = partial(framing.incoming, messages=of.messages)
-    make_out = partial(framing.outgoing, messages=of.messages)
+    unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.traits.messages else []
+    make_in = partial(framing.incoming, messages=of.traits.messages)
+    make_out = partial(framing.outgoing, messages=of.traits.messages)
     codec = _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {})
     if codec is not None and codec.name in codecs.GIVE_ANY_BYTE:
         _warn_of_separators(codec.name, connector, report)

@@ -77,7 +77,7 @@ class _Kept:
 
     def _may_stay(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
         connector = nodes.plan.connector
-        durable = connector.positions or (connector.resends() and not connector.forwards)
+        durable = connector.traits.positions or (connector.resends() and not connector.traits.forwards)
         return durable and (bool(self._away(source)) or self._only_failed(source))
 
     def _away(self, source: SourceNode) -> list[str]:

@@ -46,7 +46,7 @@ def described(kind: str, name: str) -> str | None:
     lines = [f"**{name}** ({kind})", "", summary(of)]
     if issubclass(of, Connector):
         ports = [f"{side}: {', '.join(names) or 'none'}" for side, names in zip(("in", "out"), of.ports, strict=True)]
-        lines += ["", f"Ports {'; '.join(ports)}. Codec: {of.codec.value}."]
+        lines += ["", f"Ports {'; '.join(ports)}. Codec: {of.traits.codec.value}."]
         for chosen, promised in guarantees(of):
             where = f" ({chosen})" if chosen else ""
             halves = (("As a source", promised.source), ("As a sink", promised.sink))

@@ -1,0 +1,24 @@
+"""All families of metrics: walflow's own, and those that connectors and operators declare where they count."""
+
+from collections.abc import Mapping
+
+from walflow.families import Families
+from walflow.operators import OPERATORS
+from walflow.plan import Assembly
+from walflow.registry import connectors
+
+
+def of_assembly(assembly: Assembly) -> Mapping[str, Families]:
+    """By the label `type`."""
+    operators = {one.kind: one.operator.families for plan in assembly.pipelines for one in plan.operators}
+    return operators | {plan.kind: plan.connector.families for plan in assembly.connectors}
+
+
+def of_operators() -> Mapping[str, Families]:
+    return {kind: OPERATORS[kind].families for kind in sorted(OPERATORS)}
+
+
+def of_connectors(distribution: str) -> Mapping[str, Families]:
+    """By type, of one distribution."""
+    types = connectors().of(distribution)
+    return {kind: types[kind].families for kind in sorted(types)}
