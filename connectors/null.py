@@ -3,7 +3,7 @@
 import asyncio
 from typing import ClassVar
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Traits
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Risk, Traits
 
 
 class Null(Connector):
@@ -15,7 +15,9 @@ class Null(Connector):
         return Guarantee(
             source="sends nothing",
             sink="an event is acked and dropped",
-            warnings=("what reaches it is dropped, and the log upstream deletes it too",) if behind_log else (),
+            warnings=(Risk("dropped", "what reaches it is dropped, and the log upstream deletes it too"),)
+            if behind_log
+            else (),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

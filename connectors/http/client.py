@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from connectors.http.families import CLIENT
 from connectors.http.posting import HttpPosting
 from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
-from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
+from walflow.net import Address, ClientTls, Reconnect, Secret, check_host, credentials
 from walflow.net.address import check_brackets
 from walflow.net.needs import to_reach, to_read
 from walflow.size import Size
@@ -148,27 +148,11 @@ class HttpClient(Connector):
         return [*to_read(self.token, "token"), *to_reach(self.address, self.client_tls)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        warnings: list[str] = []
         tls = self.client_tls
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append(
-                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
-            )
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
-        if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append(
-                Risk("credential", "headers contain an Authorization; name a file with it in `token` instead")
-            )
+        key_password = tls.key_password if tls is not None else None
+        warnings = credentials.written(self.headers, key_password=key_password, token=self.token)
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(
-                Risk(
-                    "open-to-network",
-                    f"the token goes to {self.address} without TLS, so every machine on the way can read it",
-                )
-            )
+            warnings.append(credentials.in_the_open("token", self.address))
         if not behind_log:
             warnings.append(
                 Risk(

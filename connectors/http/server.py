@@ -8,7 +8,7 @@ from connectors.http.families import SERVER
 from connectors.http.keys import LOGGED
 from connectors.http.serving import HttpServing
 from walflow import CodecUse, Families, Guarantee, Inlet, Need, Outlet, Risk, Traits
-from walflow.net import Address, Secret, parse_address
+from walflow.net import Address, Secret, credentials, parse_address
 from walflow.net.files import warn_if_open
 from walflow.net.needs import to_listen, to_read
 from walflow.net.over_tcp import Exposed
@@ -143,10 +143,7 @@ class HttpServer(Exposed):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
+        warnings += credentials.written(token=self.token)
         if self.answer == "taken":
             warnings.append(
                 Risk(

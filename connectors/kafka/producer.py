@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 from connectors.kafka.families import PRODUCER
 from connectors.kafka.producing import KafkaProducing
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Families, Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Inlet, Outlet, Ports, Risk
 
 
 class KafkaProducer(KafkaConnector):
@@ -37,9 +37,8 @@ class KafkaProducer(KafkaConnector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.warnings()
         if not behind_log:
-            warnings.append(
-                "what no broker has taken when walflow stops is lost: put a log upstream, which sends it again"
-            )
+            lost = "what no broker has taken when walflow stops is lost: put a log upstream, which sends it again"
+            warnings.append(Risk("no-log", lost))
         return Guarantee(
             sink="an event is acked when all in-sync replicas of its partition have its message. An event that no broker "
             "will take (it is too large, its partition does not exist) is rejected. Any other is sent until it is taken: after "

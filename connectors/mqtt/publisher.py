@@ -5,7 +5,7 @@ from pydantic import Field, field_validator
 from connectors.mqtt.families import PUBLISHER
 from connectors.mqtt.publishing import MqttPublishing
 from connectors.mqtt.settings import MqttConnector, check_topic
-from walflow import Families, Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Inlet, Outlet, Ports, Risk
 
 
 class MqttPublisher(MqttConnector):
@@ -39,17 +39,17 @@ class MqttPublisher(MqttConnector):
         warnings = self.warnings()
         if not self.qos:
             if behind_log:
-                warnings.append(
-                    "with QoS 0 a message lost on its way is lost for good, because a log deletes what is acked"
-                )
+                lost = "with QoS 0 a message lost on its way is lost for good, because a log deletes what is acked"
+                warnings.append(Risk("unconfirmed", lost))
             return Guarantee(
                 sink="best effort: an event is acked when its message is in the kernel's buffer",
                 warnings=tuple(warnings),
             )
         if not behind_log:
-            warnings.append(
+            lost = (
                 "what the broker has not acked when walflow stops is lost: put a log upstream, which sends it again"
             )
+            warnings.append(Risk("no-log", lost))
         return Guarantee(
             sink=f"an event is acked when the broker has answered its message ({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no "
             "answer is sent again, so the broker may get it twice",

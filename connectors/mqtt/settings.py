@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from walflow import Connector, Need, Traits, WalflowError
-from walflow.net import Address, ClientTls, Reconnect, Secret, parse_address
+from walflow.net import Address, ClientTls, Reconnect, Secret, credentials, parse_address
 from walflow.net.needs import to_reach, to_read
 
 LONGEST_TOPIC: Final = 65535  # bytes
@@ -76,16 +76,11 @@ class MqttConnector(Connector):
         return [*to_read(self.password, "password"), *to_reach(self.address, self.client_tls)]
 
     def warnings(self) -> list[str]:
-        warnings: list[str] = []
         tls = self.client_tls
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
-        if self.password is not None and self.password.inline:
-            warnings.append("the password stands in the flow file; name a file, env or credential instead")
+        key_password = tls.key_password if tls is not None else None
+        warnings = credentials.written(key_password=key_password, password=self.password)
         if self.password is not None and not self.secure and not self.address.loopback:
-            warnings.append(
-                f"the password goes to {self.address} without TLS, so every machine on the way can read it"
-            )
+            warnings.append(credentials.in_the_open("password", self.address))
         return warnings
 
 

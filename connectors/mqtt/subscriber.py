@@ -5,7 +5,7 @@ from pydantic import Field, field_validator, model_validator
 from connectors.mqtt.families import SUBSCRIBER
 from connectors.mqtt.settings import MqttConnector, check_topic
 from connectors.mqtt.subscribing import MqttSubscribing
-from walflow import Families, Guarantee, Inlet, Outlet, Ports, Traits
+from walflow import Families, Guarantee, Inlet, Outlet, Ports, Risk, Traits
 
 
 class MqttSubscriber(MqttConnector):
@@ -67,7 +67,8 @@ class MqttSubscriber(MqttConnector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.warnings()
         if not self.qos:
-            warnings.append("with QoS 0 the broker keeps nothing for walflow, and sends nothing again")
+            kept = "with QoS 0 the broker keeps nothing for walflow, and sends nothing again"
+            warnings.append(Risk("unconfirmed", kept))
             return Guarantee(
                 source="best effort: messages are lost while walflow is away, and where the flow accepts none",
                 warnings=tuple(warnings),

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.registry.translating import Translating
 from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
-from walflow.net import REQUEST_FAMILIES, Address, ClientTls, Reconnect, Secret, check_host
+from walflow.net import REQUEST_FAMILIES, Address, ClientTls, Reconnect, Secret, check_host, credentials
 from walflow.net.address import check_brackets
 from walflow.net.needs import to_reach, to_read
 
@@ -86,18 +86,9 @@ class SchemaRegistry(Connector):
         return [*to_read(self.password, "password"), *to_reach(self.address, self.tls if self.secure else None)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        warnings: list[str] = []
-        if self.password is not None and self.password.inline:
-            warnings.append(
-                Risk("credential", "the password stands in the flow file; name a file, env or credential instead")
-            )
+        warnings = credentials.written(password=self.password)
         if self.password is not None and not self.secure and not self.address.loopback:
-            warnings.append(
-                Risk(
-                    "open-to-network",
-                    f"the password goes to {self.address} without TLS, so every machine on the way can read it",
-                )
-            )
+            warnings.append(credentials.in_the_open("password", self.address))
         if not behind_log:
             warnings.append(Risk("no-log", "events that are held when walflow stops are lost"))
         return Guarantee(

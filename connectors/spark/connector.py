@@ -17,7 +17,7 @@ from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
 from walflow.log_thread import error_on_thread, read_on_thread
 from walflow.needs import made_directory, unlocked
-from walflow.net import Address, SocketOptions
+from walflow.net import Address, SocketOptions, credentials
 from walflow.net.needs import to_listen, to_read
 from walflow.net.sockets import listen_tcp
 from walflow.wal import Log, LogOptions
@@ -47,10 +47,7 @@ class Spark(SparkConfig):
             warnings.append(
                 Risk("open-to-network", f"{self.address} is open to the network without TLS: {self.insecure}")
             )
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
+        warnings += credentials.written(token=self.token)
         if self.socket_url is not None:
             warnings.append(Risk("unconfirmed", f"{self.socket_url} gives each event {PROMISE}"))
         return Guarantee(

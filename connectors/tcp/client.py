@@ -3,8 +3,8 @@ from collections.abc import Sequence
 from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
-from walflow import Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import Address, ClientTls, SocketOptions, parse_address
+from walflow import Guarantee, Inlet, Need, Outlet
+from walflow.net import Address, ClientTls, SocketOptions, credentials, parse_address
 from walflow.net.address import unwritten_port
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.dial import Dial
@@ -42,12 +42,8 @@ class TcpClient(ClientConnector):
         promised = super().guarantee(behind_log=behind_log)
         promised = promised._replace(notes=(*promised.notes, *unwritten_port(self.url, self.address)))
         tls = self._tls()
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            inline = Risk(
-                "credential", "the key_password stands in the flow file; name a file, env or credential instead"
-            )
-            return promised._replace(warnings=(*promised.warnings, inline))
-        return promised
+        inline = credentials.written(key_password=tls.key_password if tls is not None else None)
+        return promised._replace(warnings=(*promised.warnings, *inline))
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()

@@ -10,7 +10,7 @@ from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
 from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import CLIENT_FAMILIES, Address, ClientTls, Reconnect, SocketOptions, check_host
+from walflow.net import CLIENT_FAMILIES, Address, ClientTls, Reconnect, SocketOptions, check_host, credentials
 from walflow.net.address import check_brackets
 from walflow.net.client import StreamClient
 from walflow.net.dial import Dial
@@ -161,27 +161,11 @@ class WsClient(Ws):
         )
 
     def _insecure(self) -> list[str]:
-        warnings: list[str] = []
         tls = self._tls()
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append(
-                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
-            )
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
-        if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append(
-                Risk("credential", "headers contain an Authorization; name a file with it in `token` instead")
-            )
+        key_password = tls.key_password if tls is not None else None
+        warnings = credentials.written(self.headers, key_password=key_password, token=self.token)
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(
-                Risk(
-                    "open-to-network",
-                    f"the token goes to {self.address} without TLS, so every machine on the way can read it",
-                )
-            )
+            warnings.append(credentials.in_the_open("token", self.address))
         return warnings
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

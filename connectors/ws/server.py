@@ -8,8 +8,8 @@ from websockets.server import ServerProtocol
 
 from connectors.ws.config import Ws
 from connectors.ws.wire import SILENT, FrameWire
-from walflow import Block, Guarantee, Inlet, Need, Outlet, Risk, Timer
-from walflow.net import Address, NoSecret, parse_address
+from walflow import Block, Guarantee, Inlet, Need, Outlet, Timer
+from walflow.net import Address, NoSecret, credentials, parse_address
 from walflow.net.deadline import Deadline
 from walflow.net.files import warn_if_open
 from walflow.net.needs import to_listen, to_read
@@ -47,10 +47,7 @@ class WsServer(Ws, TcpListening):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
+        warnings += credentials.written(token=self.token)
         return Guarantee(
             source="what a client has sent is safe once a log has acked it. WebSocket itself does not tell the "
             "client; an echo sent from below the log does",

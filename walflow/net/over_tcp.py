@@ -6,6 +6,7 @@ from typing import cast
 from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet, Risk
+from walflow.net import credentials
 from walflow.net.address import Address
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
@@ -50,11 +51,7 @@ class Exposed(Connector):
                     f'{self.address} is open to the network without TLS; say why in `insecure = "…"`',
                 )
             )
-        if self.tls is not None and self.tls.key_password is not None and self.tls.key_password.inline:
-            lines.append(
-                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
-            )
-        return lines
+        return [*lines, *credentials.written(key_password=self.tls.key_password if self.tls is not None else None)]
 
 
 class TcpListening(Exposed, ServerConnector):
