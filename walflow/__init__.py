@@ -1,6 +1,6 @@
 """walflow: connectors and pipelines wired along declared links, with a write-ahead log between them.
 
-What a connector, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
+What a connector, an operator, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
 network need. No other module is promised to keep its names.
 """
 
@@ -44,12 +44,13 @@ from walflow.errors import (
     Unusable,
     WalflowError,
 )
-from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, StreamId, Verdict
+from walflow.event import Block, Codec, Cutting, Frames, Framing, Node, Origin, StreamId, Verdict
 from walflow.families import Families, Family
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
 from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
+from walflow.operators.operator import Operator, OperatorContext, OutPort, Running
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
 from walflow.size import Size
@@ -88,10 +89,14 @@ __all__ = [
     "MetricValue",
     "Misconfigured",
     "Need",
+    "Node",
     "NotAvailable",
     "Objection",
     "OneJob",
+    "Operator",
+    "OperatorContext",
     "Origin",
+    "OutPort",
     "Outlet",
     "Ports",
     "Processor",
@@ -100,6 +105,7 @@ __all__ = [
     "Receipt",
     "Refused",
     "Risk",
+    "Running",
     "Scheduler",
     "Size",
     "Step",

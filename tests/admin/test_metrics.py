@@ -17,7 +17,7 @@ from walflow.net import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERV
 from walflow.registry import connectors
 
 ROOT = Path(__file__).parents[2]
-TYPES: dict[str, Families] = {**of_operators(), **of_connectors("walflow")}
+TYPES: dict[str, Families] = {**of_operators("walflow"), **of_connectors("walflow")}
 ALL = [(type, name) for type, families in {"": CORE, **TYPES}.items() for name in families]
 
 
@@ -77,7 +77,7 @@ def room_of(type: str) -> Path:
 
 def test_walflow_declares_what_it_counts() -> None:
     shared = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES, **LOG_FAMILIES}
-    operators = {name for families in of_operators().values() for name in families}
+    operators = {name for families in of_operators("walflow").values() for name in families}
     counted = counted_in((ROOT / "walflow").rglob("*.py"))
     assert "received_events_total" in counted
     assert counted - CORE.keys() - shared.keys() - operators == set()

@@ -116,7 +116,7 @@ def test_the_figures_are_what_was_done(tmp_path: Path) -> None:
     assert seen["walflow_topology_edge_info", "after"] == 2
     assert seen["walflow_build_info", ""] == 1
     assert seen["process_resident_memory_bytes", ""] > 1 << 20
-    types = [CORE, *of_operators().values(), *of_connectors("walflow").values()]
+    types = [CORE, *of_operators("walflow").values(), *of_connectors("walflow").values()]
     known = {exposed(name) for families in types for name in families}
     for name, _ in seen:
         plain = name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from walflow.families import Families
-from walflow.operators import OPERATORS
+from walflow.operators import registered
 from walflow.plan import Assembly
 from walflow.registry import connectors
 
@@ -14,8 +14,9 @@ def of_assembly(assembly: Assembly) -> Mapping[str, Families]:
     return operators | {plan.kind: plan.connector.families for plan in assembly.connectors}
 
 
-def of_operators() -> Mapping[str, Families]:
-    return {kind: OPERATORS[kind].families for kind in sorted(OPERATORS)}
+def of_operators(distribution: str) -> Mapping[str, Families]:
+    types = registered().of(distribution)
+    return {kind: types[kind].families for kind in sorted(types)}
 
 
 def of_connectors(distribution: str) -> Mapping[str, Families]:

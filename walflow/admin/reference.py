@@ -43,7 +43,7 @@ The process's own metrics are there too, with the names that every Prometheus cl
 
 def page() -> str:
     components = {name: family for name, family in CORE.items() if not family.own}
-    types = {**of_operators(), **of_connectors(OURS)}
+    types = {**of_operators(OURS), **of_connectors(OURS)}
     declared = {name: family for families in types.values() for name, family in families.items()}
     logs = {name: family for name, family in declared.items() if name.startswith("wal_")}
     of_types = {name: family for name, family in declared.items() if name not in logs and name not in CORE}

@@ -19,7 +19,7 @@ from walflow.cli.connectors import ConfigKey, details, keys, summary
 from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import WARNINGS
-from walflow.operators import OPERATORS, Operator
+from walflow.operators import Operator, registered
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
 
@@ -147,7 +147,8 @@ def _placeholders_shown(words: str) -> str:
 
 
 def operators_page() -> str:
-    return OPERATORS_HEAD + "".join(line for kind in sorted(OPERATORS) for line in _operator(kind, OPERATORS[kind]))
+    classes = registered().of(OURS)
+    return OPERATORS_HEAD + "".join(line for kind in sorted(classes) for line in _operator(kind, classes[kind]))
 
 
 def _operator(kind: str, operator: type[Operator]) -> Iterator[str]:

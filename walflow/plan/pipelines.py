@@ -6,11 +6,12 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import Ports
 from walflow.diagnostics import Report, did_you_mean, error, one_of
 from walflow.lang.config import NodeId, OperatorConfig, PipelineConfig
-from walflow.operators import OPERATORS, Operator
+from walflow.operators import Operator, registered
 from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect, ScriptPlan, script_ports
 from walflow.plan.inline import inline
 from walflow.plan.selects import check_selects, place
 from walflow.plan.validate import configure
+from walflow.plugins import NotLoadable
 from walflow.registry import Registry, find, type_of
 
 INPUTS: Final = ("in",)
@@ -52,9 +53,14 @@ def _plan_operator(
     config: OperatorConfig, pipeline: NodeId, registry: Registry, report: Report
 ) -> OperatorPlan | None:
     kind = config.kind.text
-    of = OPERATORS.get(kind)
+    try:
+        of = registered().get(kind)
+    except NotLoadable as refused:
+        report(error(str(refused), config.kind.span))
+        return None
     if of is None:
-        hint = did_you_mean(kind, OPERATORS) or f"there are {one_of(sorted(OPERATORS)).replace(' or ', ' and ')}"
+        known = sorted(registered())
+        hint = did_you_mean(kind, known) or f"there are {one_of(known).replace(' or ', ' and ')}"
         report(error(f"Unknown operator: {kind}", config.kind.span, hint))
         return None
     if not config.complete:
