@@ -18,10 +18,22 @@ from typing import ClassVar, Final, Protocol, Self, cast
 
 from pydantic import Field, model_validator
 
-from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Scheduler, Traits, WalflowError
-from walflow.extras import lacks
-from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
-from walflow.size import Size
+from walflow import (
+    Block,
+    CodecUse,
+    Connector,
+    Guarantee,
+    Inlet,
+    Outlet,
+    Ports,
+    Risk,
+    Scheduler,
+    Size,
+    Traits,
+    WalflowError,
+    lacks,
+)
+from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
 
 try:
     from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types

@@ -18,13 +18,12 @@ from walflow import (
     Inlet,
     Outlet,
     Receipt,
+    Size,
     StreamId,
     Traits,
     WalflowError,
 )
-from walflow.delivery.held import HeldEvents
-from walflow.delivery.sender import InFlight, Sender, SendLimits
-from walflow.size import Size
+from walflow.delivery import HeldEvents, InFlight, Sender, SendLimits
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 

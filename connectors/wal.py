@@ -26,6 +26,7 @@ from walflow import (
     Outlet,
     Recalled,
     Risk,
+    Size,
     Traits,
 )
 from walflow.delivery import (
@@ -36,14 +37,12 @@ from walflow.delivery import (
     LogSink,
     LogSource,
     Syncing,
+    Tags,
     measure,
     measure_writer,
     recall,
 )
-from walflow.delivery.tag import Tags
-from walflow.log_thread import error_on_thread, read_on_thread
-from walflow.needs import made_directory, room, unlocked
-from walflow.size import Size
+from walflow.files import error_on_thread, made_directory, read_on_thread, room, unlocked
 from walflow.wal import Commit, Log, LogOptions
 
 APPENDED_AGAIN: Final = ". What a log upstream sends again after a crash is appended again"

@@ -57,6 +57,10 @@ from walflow.size import Size
 
 __version__ = "0.1.0"
 
+from walflow.diagnostics import did_you_mean
+from walflow.extras import lacks
+from walflow.positions import Range, WrittenPositions
+
 __all__ = [
     "CONTRACT",
     "Backoff",
@@ -100,6 +104,7 @@ __all__ = [
     "Outlet",
     "Ports",
     "Processor",
+    "Range",
     "ReadFailed",
     "Recalled",
     "Receipt",
@@ -118,6 +123,9 @@ __all__ = [
     "Verdict",
     "WalflowError",
     "Worked",
+    "WrittenPositions",
     "__version__",
+    "did_you_mean",
     "known_keys",
+    "lacks",
 ]

@@ -1,7 +1,6 @@
 """Lookups in the Domain Name System, by dnspython (the extra `[dns]`). `client` is the connector, `looking_up` one run of it."""
 
-from walflow import WalflowError
-from walflow.extras import lacks
+from walflow import WalflowError, lacks
 
 try:
     from connectors.dns.client import DnsClient

@@ -14,7 +14,7 @@ import dns.resolver
 from dns.rdata import Rdata
 
 from walflow import Block, Inlet, Outlet, WalflowError
-from walflow.delivery.answers import AnswerEvents, meta_of_one
+from walflow.delivery import AnswerEvents, meta_of_one
 from walflow.net import Backoff, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
 
 if TYPE_CHECKING:

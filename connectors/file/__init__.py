@@ -13,10 +13,8 @@ from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
 from connectors.file.writing import FileWriter
-from walflow import Claim, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk
-from walflow.disk import RealDisk
-from walflow.needs import directory, made_directory, readable_file, writable_file
-from walflow.size import Size
+from walflow import Claim, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size
+from walflow.files import RealDisk, directory, made_directory, readable_file, writable_file
 
 __all__ = ["File"]
 

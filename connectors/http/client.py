@@ -6,11 +6,19 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.http.families import CLIENT
 from connectors.http.posting import HttpPosting
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
-from walflow.net import Address, ClientTls, Reconnect, Secret, check_host, credentials
-from walflow.net.address import check_brackets
-from walflow.net.needs import to_reach, to_read
-from walflow.size import Size
+from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Traits
+from walflow.net import (
+    Address,
+    ClientTls,
+    Reconnect,
+    Secret,
+    check_brackets,
+    check_host,
+    credential_in_the_open,
+    credentials_written,
+    to_reach,
+    to_read,
+)
 
 OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect"}
 NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
@@ -150,9 +158,9 @@ class HttpClient(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         tls = self.client_tls
         key_password = tls.key_password if tls is not None else None
-        warnings = credentials.written(self.headers, key_password=key_password, token=self.token)
+        warnings = credentials_written(self.headers, key_password=key_password, token=self.token)
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(credentials.in_the_open("token", self.address))
+            warnings.append(credential_in_the_open("token", self.address))
         if not behind_log:
             warnings.append(
                 Risk(

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from connectors.http.connection import HttpConnection, RequestTaker
 from walflow import Outlet
-from walflow.net import Contexts
-from walflow.net.over_tcp import host_and_port
-from walflow.net.secure import TlsProtocol
-from walflow.net.tls import check_name
+from walflow.net import Contexts, TlsProtocol, check_name, host_and_port
 
 if TYPE_CHECKING:
     from connectors.http.server import HttpServer

@@ -24,9 +24,9 @@ from walflow.net import (
     RequestSeconds,
     RetryQueue,
     RetrySink,
+    bearer,
     connect_problem,
 )
-from walflow.net.secrets import bearer
 
 if TYPE_CHECKING:
     from connectors.http.client import HttpClient

@@ -7,13 +7,18 @@ from connectors.http.body import BodyLimits
 from connectors.http.families import SERVER
 from connectors.http.keys import LOGGED
 from connectors.http.serving import HttpServing
-from walflow import CodecUse, Families, Guarantee, Inlet, Need, Outlet, Risk, Traits
-from walflow.net import Address, Secret, credentials, parse_address
-from walflow.net.files import warn_if_open
-from walflow.net.needs import to_listen, to_read
-from walflow.net.over_tcp import Exposed
-from walflow.net.sockets import listen_tcp
-from walflow.size import Size
+from walflow import CodecUse, Families, Guarantee, Inlet, Need, Outlet, Risk, Size, Traits
+from walflow.net import (
+    Address,
+    Exposed,
+    Secret,
+    credentials_written,
+    listen_tcp,
+    parse_address,
+    to_listen,
+    to_read,
+    warn_if_open,
+)
 
 
 class HttpServer(Exposed):
@@ -143,7 +148,7 @@ class HttpServer(Exposed):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
-        warnings += credentials.written(token=self.token)
+        warnings += credentials_written(token=self.token)
         if self.answer == "taken":
             warnings.append(
                 Risk(

@@ -19,9 +19,7 @@ from connectors.http.refusal import HttpRefusal, HttpReply, answer
 from connectors.http.replying import NO_ANSWER, AwaitedReply, FlowReplies
 from connectors.http.request import HttpRequest
 from walflow import CannotEncode, Inlet, Outlet, Receipt
-from walflow.net import NoSecret
-from walflow.net.listener import Listener
-from walflow.net.secrets import same_token
+from walflow.net import Listener, NoSecret, same_token
 
 if TYPE_CHECKING:
     from connectors.http.server import HttpServer

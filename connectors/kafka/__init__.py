@@ -5,8 +5,7 @@
 of it, `partition` knows which offsets are acked, `incoming` makes blocks of messages.
 """
 
-from walflow import WalflowError
-from walflow.extras import lacks
+from walflow import WalflowError, lacks
 
 try:
     from connectors.kafka.consumer import KafkaConsumer

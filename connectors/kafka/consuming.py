@@ -18,7 +18,7 @@ from connectors.kafka.incoming import runs_of
 from connectors.kafka.partition import AssignedPartition, HeldMessages
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Outlet, StreamId
-from walflow.delivery.resending import Resending
+from walflow.delivery import Resending
 from walflow.net import on_thread
 
 if TYPE_CHECKING:

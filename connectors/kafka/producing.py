@@ -16,8 +16,7 @@ from connectors.kafka.outcomes import MessageFate, of_call, of_report
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Block, Inlet
-from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, SentBlock, on_thread
-from walflow.net.sent_block import Refusal
+from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock, on_thread
 
 if TYPE_CHECKING:
     from connectors.kafka.producer import KafkaProducer

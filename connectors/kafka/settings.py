@@ -7,11 +7,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from connectors.kafka.options import KNOWN
-from walflow import Connector, Need, Risk, Traits, WalflowError
-from walflow.diagnostics import did_you_mean
-from walflow.needs import readable_file
-from walflow.net import Address, Secret, credentials, parse_address
-from walflow.net.needs import to_reach_one, to_read
+from walflow import Connector, Need, Risk, Traits, WalflowError, did_you_mean
+from walflow.files import readable_file
+from walflow.net import Address, Secret, credentials_written, parse_address, to_reach_one, to_read
 
 Option = str | int | float | bool
 
@@ -140,7 +138,7 @@ class KafkaConnector(Connector):
         return [*map(readable_file, files), *password, to_reach_one(self.addresses)]
 
     def warnings(self) -> list[str]:
-        warnings = credentials.written(
+        warnings = credentials_written(
             key_password=self.tls.key_password if isinstance(self.tls, KafkaTls) else None,
             password=self.sasl.password if self.sasl is not None else None,
         )

@@ -23,7 +23,7 @@ from walflow import (
     Ports,
     Traits,
 )
-from walflow.delivery.answers import AnswerEvents
+from walflow.delivery import AnswerEvents
 from walflow.net import NotConfirmed, on_thread
 
 Outcome = Sequence[KvAnswer] | str  # of a command; a string: why it is rejected

@@ -4,8 +4,7 @@
 `subscribing` as one run of it; `publisher` is the sink, with `publishing`.
 """
 
-from walflow import WalflowError
-from walflow.extras import lacks
+from walflow import WalflowError, lacks
 
 try:
     from connectors.mqtt.publisher import MqttPublisher

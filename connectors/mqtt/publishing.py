@@ -13,8 +13,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
 from connectors.mqtt.settings import check_topic
 from walflow import Block, Inlet, WalflowError
-from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, SentBlock
-from walflow.net.sent_block import Refusal
+from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock
 
 if TYPE_CHECKING:
     from connectors.mqtt.publisher import MqttPublisher

@@ -6,8 +6,17 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from walflow import Connector, Need, Traits, WalflowError
-from walflow.net import Address, ClientTls, Reconnect, Secret, credentials, parse_address
-from walflow.net.needs import to_reach, to_read
+from walflow.net import (
+    Address,
+    ClientTls,
+    Reconnect,
+    Secret,
+    credential_in_the_open,
+    credentials_written,
+    parse_address,
+    to_reach,
+    to_read,
+)
 
 LONGEST_TOPIC: Final = 65535  # bytes
 
@@ -78,9 +87,9 @@ class MqttConnector(Connector):
     def warnings(self) -> list[str]:
         tls = self.client_tls
         key_password = tls.key_password if tls is not None else None
-        warnings = credentials.written(key_password=key_password, password=self.password)
+        warnings = credentials_written(key_password=key_password, password=self.password)
         if self.password is not None and not self.secure and not self.address.loopback:
-            warnings.append(credentials.in_the_open("password", self.address))
+            warnings.append(credential_in_the_open("password", self.address))
         return warnings
 
 

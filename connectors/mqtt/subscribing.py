@@ -15,7 +15,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from connectors.mqtt.connection import CONNECT, MqttConnection, keep_connected
 from connectors.mqtt.settings import MqttAway
 from walflow import Frames, Outlet, StreamId
-from walflow.delivery.resending import HeldBatch, Resending
+from walflow.delivery import HeldBatch, Resending
 from walflow.framing import frames_of
 from walflow.net import Contexts
 

@@ -6,9 +6,19 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.registry.translating import Translating
 from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
-from walflow.net import REQUEST_FAMILIES, Address, ClientTls, Reconnect, Secret, check_host, credentials
-from walflow.net.address import check_brackets
-from walflow.net.needs import to_reach, to_read
+from walflow.net import (
+    REQUEST_FAMILIES,
+    Address,
+    ClientTls,
+    Reconnect,
+    Secret,
+    check_brackets,
+    check_host,
+    credential_in_the_open,
+    credentials_written,
+    to_reach,
+    to_read,
+)
 
 
 class SchemaRegistry(Connector):
@@ -86,9 +96,9 @@ class SchemaRegistry(Connector):
         return [*to_read(self.password, "password"), *to_reach(self.address, self.tls if self.secure else None)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        warnings = credentials.written(password=self.password)
+        warnings = credentials_written(password=self.password)
         if self.password is not None and not self.secure and not self.address.loopback:
-            warnings.append(credentials.in_the_open("password", self.address))
+            warnings.append(credential_in_the_open("password", self.address))
         if not behind_log:
             warnings.append(Risk("no-log", "events that are held when walflow stops are lost"))
         return Guarantee(

@@ -8,10 +8,8 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
-from walflow import Claim, CodecUse, Connector, Families, Traits
-from walflow.net import Address, ServerTls, parse_address
-from walflow.net.secrets import Secret
-from walflow.size import Size
+from walflow import Claim, CodecUse, Connector, Families, Size, Traits
+from walflow.net import Address, Secret, ServerTls, parse_address
 from walflow_kernel.shipping import PackedText
 
 OutputMode = Literal["append", "update", "complete"]

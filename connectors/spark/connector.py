@@ -15,11 +15,8 @@ from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
-from walflow.log_thread import error_on_thread, read_on_thread
-from walflow.needs import made_directory, unlocked
-from walflow.net import Address, SocketOptions, credentials
-from walflow.net.needs import to_listen, to_read
-from walflow.net.sockets import listen_tcp
+from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
+from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
 from walflow.wal import Log, LogOptions
 from walflow_kernel.shipping import shipped_of
 
@@ -47,7 +44,7 @@ class Spark(SparkConfig):
             warnings.append(
                 Risk("open-to-network", f"{self.address} is open to the network without TLS: {self.insecure}")
             )
-        warnings += credentials.written(token=self.token)
+        warnings += credentials_written(token=self.token)
         if self.socket_url is not None:
             warnings.append(Risk("unconfirmed", f"{self.socket_url} gives each event {PROMISE}"))
         return Guarantee(

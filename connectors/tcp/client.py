@@ -4,11 +4,19 @@ from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
 from walflow import Guarantee, Inlet, Need, Outlet
-from walflow.net import Address, ClientTls, SocketOptions, credentials, parse_address
-from walflow.net.address import unwritten_port
-from walflow.net.client import ClientConnector, StreamClient, acks_of
-from walflow.net.dial import Dial
-from walflow.net.needs import to_reach
+from walflow.net import (
+    Address,
+    ClientConnector,
+    ClientTls,
+    Dial,
+    SocketOptions,
+    StreamClient,
+    acks_of,
+    credentials_written,
+    parse_address,
+    to_reach,
+    unwritten_port,
+)
 
 
 class TcpClient(ClientConnector):
@@ -42,7 +50,7 @@ class TcpClient(ClientConnector):
         promised = super().guarantee(behind_log=behind_log)
         promised = promised._replace(notes=(*promised.notes, *unwritten_port(self.url, self.address)))
         tls = self._tls()
-        inline = credentials.written(key_password=tls.key_password if tls is not None else None)
+        inline = credentials_written(key_password=tls.key_password if tls is not None else None)
         return promised._replace(warnings=(*promised.warnings, *inline))
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

@@ -6,10 +6,8 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
-from walflow import Connector, Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer, Traits
-from walflow.net import Address, parse_address
-from walflow.net.address import unwritten_port
-from walflow.size import Size
+from walflow import Connector, Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
+from walflow.net import Address, parse_address, unwritten_port
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
 TURN_BYTES: Final = 256 << 10  # read before others have their turn: together they are one block

@@ -7,8 +7,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from walflow import WalflowError
-from walflow.net import Address
-from walflow.net.sockets import CannotListen
+from walflow.net import Address, CannotListen
 
 SO_MEMINFO: Final = 55  # Linux, not in Python's socket module: nine numbers, the last one what was dropped
 _MEMINFO: Final = struct.Struct("=9I")

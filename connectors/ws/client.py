@@ -9,13 +9,22 @@ from websockets.uri import WebSocketURI, parse_uri
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
-from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import CLIENT_FAMILIES, Address, ClientTls, Reconnect, SocketOptions, check_host, credentials
-from walflow.net.address import check_brackets
-from walflow.net.client import StreamClient
-from walflow.net.dial import Dial
-from walflow.net.needs import to_reach, to_read
-from walflow.size import Size
+from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk, Size
+from walflow.net import (
+    CLIENT_FAMILIES,
+    Address,
+    ClientTls,
+    Dial,
+    Reconnect,
+    SocketOptions,
+    StreamClient,
+    check_brackets,
+    check_host,
+    credential_in_the_open,
+    credentials_written,
+    to_reach,
+    to_read,
+)
 
 OURS: Final = {  # headers that the handshake itself has
     "host",
@@ -163,9 +172,9 @@ class WsClient(Ws):
     def _insecure(self) -> list[str]:
         tls = self._tls()
         key_password = tls.key_password if tls is not None else None
-        warnings = credentials.written(self.headers, key_password=key_password, token=self.token)
+        warnings = credentials_written(self.headers, key_password=key_password, token=self.token)
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(credentials.in_the_open("token", self.address))
+            warnings.append(credential_in_the_open("token", self.address))
         return warnings
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

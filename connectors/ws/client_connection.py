@@ -10,11 +10,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus
 from connectors.ws.acks import MessagesWritten
 from connectors.ws.wire import SHOWN, SILENT, FrameWire
 from walflow import Block, Stream
-from walflow.net import NoSecret
-from walflow.net.client import CLOSING, StreamClient
-from walflow.net.connection import Connection
-from walflow.net.secrets import bearer
-from walflow.net.writing import Writing
+from walflow.net import CLOSING, Connection, NoSecret, StreamClient, Writing, bearer
 
 if TYPE_CHECKING:
     from connectors.ws.client import WsClient

@@ -10,9 +10,8 @@ from websockets.extensions.permessage_deflate import (
 from websockets.typing import Subprotocol
 
 from connectors.ws.wire import is_utf8, runs
-from walflow import Block, Connector, Inlet, Traits
+from walflow import Block, Connector, Inlet, Size, Traits
 from walflow.net import Secret
-from walflow.size import Size
 
 TOKEN: Final = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"  # RFC 9110
 TEXT_CODECS: Final = ("json", "string")

@@ -13,13 +13,12 @@ from walflow.families import Families
 from walflow.net.acks import Acks, WhenEchoed, WhenWritten
 from walflow.net.client_sink import ClientSink
 from walflow.net.connection import CONNECTS_WITHIN, Connection, words_of
-from walflow.net.deadline import within
+from walflow.net.deadline import CLOSING, within
 from walflow.net.families import CLIENT_FAMILIES
 from walflow.net.reconnect import Reconnect
 from walflow.size import Size
 
 SWEEP: Final = 1.0  # seconds between looks at what is overdue
-CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 
 LOSES: Final = Risk(
     "unconfirmed",

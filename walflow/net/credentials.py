@@ -7,7 +7,7 @@ from walflow.net.address import Address
 from walflow.net.secrets import Secret
 
 
-def written(headers: Iterable[str] = (), **secrets: Secret | None) -> list[str]:
+def credentials_written(headers: Iterable[str] = (), **secrets: Secret | None) -> list[str]:
     """One for each that stands in the flow file. `secrets`: by their keys. `headers`: names of headers that are written there."""
     found: list[str] = [
         Risk("credential", f"the {key} stands in the flow file; name a file, env or credential instead")
@@ -19,7 +19,7 @@ def written(headers: Iterable[str] = (), **secrets: Secret | None) -> list[str]:
     return found
 
 
-def in_the_open(key: str, address: Address) -> str:
+def credential_in_the_open(key: str, address: Address) -> str:
     """For one that is sent without TLS to another machine."""
     return Risk(
         "open-to-network", f"the {key} goes to {address} without TLS, so every machine on the way can read it"

@@ -6,8 +6,8 @@ from typing import cast
 from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet, Risk
-from walflow.net import credentials
 from walflow.net.address import Address
+from walflow.net.credentials import credentials_written
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
 from walflow.net.sockets import SocketOptions, listen_tcp
@@ -51,7 +51,7 @@ class Exposed(Connector):
                     f'{self.address} is open to the network without TLS; say why in `insecure = "…"`',
                 )
             )
-        return [*lines, *credentials.written(key_password=self.tls.key_password if self.tls is not None else None)]
+        return [*lines, *credentials_written(key_password=self.tls.key_password if self.tls is not None else None)]
 
 
 class TcpListening(Exposed, ServerConnector):

@@ -20,7 +20,7 @@ from connectors.file.follow.sent import SentOffsets
 from connectors.file.follow.settling import FileOutcomes
 from connectors.file.follow.taking import FileReads
 from walflow import Outlet
-from walflow.disk import Disk, RealDisk
+from walflow.files import Disk, RealDisk
 
 BATCH_FILES: Final = 64
 AHEAD_BYTES: Final = 32 << 20  # sent, and not in the checkpoint yet: then no more is read
