@@ -30,8 +30,8 @@ from connectors.wal import Wal
 from connectors.ws import WsClient, WsServer
 from walflow.cli.promises import from_a_file, in_a_row, lost_state
 from walflow.contract import Connector, risk_name
-from walflow.diagnostics import WARNINGS
 from walflow.plan.assembly import StateDomain
+from walflow.warnings import registered
 from walflow_kernel.shipping import Keeping, ShippedPipeline, packed_text
 
 TESTS = Path(__file__).parent
@@ -664,7 +664,7 @@ WITH_SECRETS: list[Connector] = [
 def test_each_warning_has_a_name_by_which_a_flow_permits_it(connector: Connector) -> None:
     for behind_log in (True, False):
         warnings = connector.guarantee(behind_log=behind_log).warnings
-        assert [one for one in warnings if risk_name(one) == "risk" or risk_name(one) not in WARNINGS] == []
+        assert [one for one in warnings if risk_name(one) == "risk" or risk_name(one) not in registered()] == []
 
 
 def test_no_entry_is_left_over() -> None:

@@ -48,7 +48,7 @@ class Claim(NamedTuple):
 
 class Risk(str):
     """A warning of a `Guarantee`, with the name by which `# check: allow NAME` in a flow file permits it: one of
-    `walflow.diagnostics.WARNINGS`, or a name of your own. A warning that is a plain string has the name `risk`."""
+    `walflow check --list-warnings`, or a name of your own. A warning that is a plain string has the name `risk`."""
 
     name: str
 

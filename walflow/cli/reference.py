@@ -18,10 +18,10 @@ from walflow.cli import app
 from walflow.cli.connectors import ConfigKey, details, keys, summary
 from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
-from walflow.diagnostics import WARNINGS
 from walflow.operators import Operator, registered
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
+from walflow.warnings import registered as warning_kinds
 
 CONNECTORS: Final = """\
 # Connectors
@@ -98,8 +98,8 @@ connect /pipeline/after to /connector/numbers;
 
 `walflow check --strict` prints below each warning the comment that permits it, and fails if a warning is not permitted. A warning
 of a connector or of a pipeline is permitted where it is defined, or where it is created. A name that no warning has is an error,
-and a comment that permits nothing is a note. The JSON document of `check --json` has the names, too. This page is generated from
-the code.
+and a comment that permits nothing is a note. The JSON document of `check --json` has the names, too. `walflow check --list-warnings`
+prints this list. This page is generated from the code: each warning has a file in `walflow/warnings`.
 
 | name | |
 |---|---|
@@ -117,7 +117,7 @@ MADE: Final = "<!-- made by `make pages`: {} -->"
 
 
 def warnings_page() -> str:
-    return WARNINGS_HEAD + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(WARNINGS.items()))
+    return WARNINGS_HEAD + "".join(f"| `{name}` | {kind.means} |\n" for name, kind in warning_kinds().items())
 
 
 def connectors_page() -> str:

@@ -37,7 +37,9 @@ from walflow.compile.nodes import (
     spelled,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of, warning
+from walflow.diagnostics import Diagnostic, Hidden, Span, all_hidden, did_you_mean, error, hides, one_of
+from walflow.warnings import warning
+from walflow.warnings.unknown_name import UNKNOWN_NAME
 from walflow_kernel import bits, paths, records
 from walflow_kernel.errors import CannotEvaluate
 from walflow_kernel.functions import Function
@@ -440,7 +442,7 @@ def warn_of_unknown(node: Present, root: Reference, scope: Scope) -> None:
     """`present name`, where nothing that comes before has the name."""
     value = "false" if node.wanted else "true"
     message = f"nothing has the name `{spelled(root.path)}` here: `{shown(node.span)}` is {value} for each event"
-    scope.report(warning(message, root.span, name="unknown-name"))
+    scope.report(warning(UNKNOWN_NAME, message, root.span))
 
 
 def report_no_path(node: Present, scope: Scope) -> None:

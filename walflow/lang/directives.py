@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from walflow.compile.constant import Constant
 from walflow.compile.fold import fold
-from walflow.diagnostics import did_you_mean, error, one_of, warning
+from walflow.diagnostics import did_you_mean, error, one_of
 from walflow.engines import ENGINES, SPARK
 from walflow.lang.ast import Directive
 from walflow.lang.config import EngineConfig
 from walflow.lang.scope import Names
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
 from walflow_kernel.values import kind_of
 
 _NO_EFFECT = ("metrics_interval_s",)
@@ -66,4 +68,4 @@ def _check_other(directive: Directive, scope: Names, known: Sequence[str]) -> No
         scope.report(error(message, directive.value.span))
         return
     hint = "metrics need none: `walflow run` serves them all at /metrics"
-    scope.report(warning(f"`{name.text}` has no effect", directive.span, hint, name="no-effect"))
+    scope.report(warning(NO_EFFECT, f"`{name.text}` has no effect", directive.span, hint))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from walflow import codecs, framing, lang
 from walflow.contract import Ports, risk_name
-from walflow.diagnostics import WARNINGS, Diagnostic, Report, Span, error, has_errors, in_order
+from walflow.diagnostics import Diagnostic, Report, Span, error, has_errors, in_order
 from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, NodeId, PipelineConfig
 from walflow.lang.files import ALL_SAVED, Unsaved
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan
@@ -26,6 +26,7 @@ from walflow.plan.on_spark import NOWHERE_ELSE, Engine, Hosting, placed, spark_s
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plugins import NotLoadable
 from walflow.registry import Registry, connectors
+from walflow.warnings import registered
 
 
 def load(
@@ -91,7 +92,7 @@ def assemble(
             check_depth(assembly, written, report)
             check_kinds(assembly, report)
         _check_logs(assembly, report)
-    found += config.allowances.unknown({*WARNINGS, *_risks(assembly)})
+    found += config.allowances.unknown({*registered(), *_risks(assembly)})
     found = in_order(found)
     return (None if has_errors(found) else assembly), found
 

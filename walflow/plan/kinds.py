@@ -9,10 +9,12 @@ from typing import Final, NamedTuple
 
 from walflow.codecs.kinds import NUMBERED, Kind, Member, kind_at
 from walflow.compile.program import BinaryOf, Const, KeyStep, LetOf, MatchOf, ReadPath, Term, WholeTerm, walk
-from walflow.diagnostics import Report, Span, one_of, warning
+from walflow.diagnostics import Report, Span, one_of
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Port
+from walflow.warnings import warning
+from walflow.warnings.other_kind import OTHER_KIND
 from walflow_kernel.patterns import Equals, RecordPattern
 
 _COMPARE: Final[Mapping[str, Callable[[int | float, int | float], bool]]] = {
@@ -59,7 +61,7 @@ def _check(compared: _Compared, codecs: Sequence[str], report: Report) -> None:
     outcome = _OUTCOMES.get(compared.symbol, "always fails")
     so = f"`{compared.written}` with {_a(given)} {outcome}" if compared.written else "this case never fits"
     message = f"{makes} `{compared.text}` {_a(kind)}, so {so}"
-    report(warning(message, compared.span, _hint(compared, codecs, kind), name="other-kind"))
+    report(warning(OTHER_KIND, message, compared.span, _hint(compared, codecs, kind)))
 
 
 def _hint(compared: _Compared, codecs: Sequence[str], kind: Kind) -> str | None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.codecs import JSON
 from walflow.compile.constant import Constant
-from walflow.diagnostics import Diagnostic, Report, Span, warning
+from walflow.diagnostics import Diagnostic, Report, Span
 from walflow.engines import SPARK
 from walflow.framing import LINES, Outgoing
 from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
@@ -29,6 +29,9 @@ from walflow.plan.second_host import ship_pipeline
 from walflow.plan.spark_file import merged, read_spark_file
 from walflow.plan.validate import configure
 from walflow.registry import Registry, find, type_of
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
+from walflow.warnings.stays_in_daemon import STAYS_IN_DAEMON
 from walflow_kernel.shipping import packed_text
 
 Engine = str
@@ -103,7 +106,7 @@ def unused_settings(hosting: Hosting, pipelines: Sequence[PipelinePlan], report:
         return
     hint = 'move one there: `--engine spark`, or `#!config engine = "spark"` at the head of a pipeline'
     what = "these settings have no effect: no pipeline runs on Spark"
-    report(warning(what, hosting.settings.span, hint, name="no-effect"))
+    report(warning(NO_EFFECT, what, hosting.settings.span, hint))
 
 
 def placed(
@@ -122,7 +125,7 @@ def placed(
     made = lowered(plan, config, EngineConfig(SPARK, True, settings), registry, found.append)
     for diagnostic in found:
         what = f"pipeline `{plan.id}` stays in the daemon: {diagnostic.message}"
-        report(warning(what, diagnostic.span or config.created, diagnostic.hint, name="stays-in-daemon"))
+        report(warning(STAYS_IN_DAEMON, what, diagnostic.span or config.created, diagnostic.hint))
     return made
 
 
