@@ -1,12 +1,12 @@
 """The guarantees of a flow, path by path, in the words of its connectors."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
 from walflow.codecs import GIVE_ANY_BYTE
-from walflow.contract import Guarantee, Risk, risk_name
+from walflow.contract import Connector, Guarantee, Risk, risk_name
 from walflow.framing import WHOLE
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
@@ -44,6 +44,7 @@ def promises(assembly: Assembly) -> PathPromises:
     graph = Graph(assembly)
     words = {node: _guarantee(graph, node) for node in graph.connectors}
     paths = list(islice(graph.paths(), MOST_PATHS + 1))
+    seen = list(_seen(assembly, graph))
     return PathPromises(
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
@@ -61,29 +62,117 @@ def promises(assembly: Assembly) -> PathPromises:
             and not assembly.allowances.permits(STATE_IN_MEMORY, *assembly.places_of(plan.id))
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
-        + _forgetful(graph)
+        + [
+            f"{one.plan.id}: {said}"
+            for clause in NOTES
+            for one in seen
+            if clause.holds(one)
+            for said in clause.says(one)
+        ]
         + _behind_the_log(paths[:MOST_PATHS], words, graph)
-        + _uncut(assembly)
-        + _unseparated(assembly)
-        + _settings(assembly)
-        + _without_directory(assembly)
         + _unlinked(assembly)
         + list(assembly.allowances.unneeded())
         + list(assembly.environment.notes()),
     )
 
 
-def _forgetful(graph: Graph) -> list[str]:
-    """Sources that cannot ask a log, after a restart, what they had taken before."""
-    found: list[str] = []
-    for node, plan in graph.connectors.items():
-        behind = sorted(reached for reached in graph.sinks_of(node) if reached != node)
-        if plan.connector.traits.recalls is not None and behind and graph.recalling(node) is None:
-            where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
-            found.append(
-                f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
-            )
-    return found
+class SeenConnector(NamedTuple):
+    """A connector in its flow. `reads`: its events go somewhere. `written`: events come to it."""
+
+    plan: ConnectorPlan
+    graph: Graph
+    reads: bool
+    written: bool
+
+
+def _seen(assembly: Assembly, graph: Graph) -> Iterator[SeenConnector]:
+    read = {link.source for link in assembly.links if link.source_port != ERR}
+    written = {link.target for link in assembly.links}
+    for plan in assembly.connectors:
+        yield SeenConnector(plan, graph, plan.id in read, plan.id in written)
+
+
+def _forgets(one: SeenConnector) -> bool:
+    """It cannot ask a log, after a restart, what it had taken before."""
+    recalls = one.plan.connector.traits.recalls is not None
+    return recalls and bool(_behind(one)) and one.graph.recalling(one.plan.id) is None
+
+
+def _behind(one: SeenConnector) -> list[NodeId]:
+    return sorted(reached for reached in one.graph.sinks_of(one.plan.id) if reached != one.plan.id)
+
+
+def _where_it_forgets(one: SeenConnector) -> list[str]:
+    behind = _behind(one)
+    where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
+    return [f"here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"]
+
+
+def _is_uncut(one: SeenConnector) -> bool:
+    """It reads a stream, which nothing cuts into events. It works as long as each write comes alone."""
+    codec, framing = one.plan.codec, one.plan.preframing
+    found = codec is None or codec.name in {"binary", "null"} or framing is None or framing.finds_events
+    return one.reads and one.plan.connector.traits.takes_bytes and not found
+
+
+def _how_to_cut(one: SeenConnector) -> list[str]:
+    read = (
+        "one read of its stream is one event, so two that arrive together are taken for one, and so is a part of one"
+    )
+    return [f"{read}; {_cutting(one.plan)}"]
+
+
+def _is_unseparated(one: SeenConnector) -> bool:
+    """It writes one text behind another. What is passed through as it is, as `string`, may want that."""
+    codec, framing = one.plan.codec, one.plan.postframing
+    meant = codec is None or codec.name in {*GIVE_ANY_BYTE, "string", "null"} or framing is None
+    told_apart = framing is not None and (framing.encoders or framing.framing is not WHOLE)
+    return one.written and one.plan.connector.traits.takes_bytes and not meant and not told_apart
+
+
+def _is_set_for_spark(one: SeenConnector) -> bool:
+    return "/" in one.plan.id.name and one.plan.kind == type_of("engine") and bool(_settings(one.plan))
+
+
+def _settings(plan: ConnectorPlan) -> list[str]:
+    """As they are written, and where. A value of `conf` may be a secret, so it is not shown."""
+    return [
+        f"{key} at {span}" if str(key).startswith("conf.") else f"{key} = {span.text} at {span}"
+        for key, span in plan.settings.items()
+        if key != "conf"
+    ]
+
+
+def _missing_folders(one: SeenConnector) -> list[str]:
+    folders = [need.folder for need in one.plan.connector.needs() if need.folder is not None]
+    return [os.path.abspath(folder) for folder in folders if not os.path.isdir(folder)]
+
+
+class NoteClause(NamedTuple):
+    """`says`: the sentences about a connector of which it `holds`."""
+
+    holds: Callable[[SeenConnector], bool]
+    says: Callable[[SeenConnector], Sequence[str]]
+
+
+NOTES: Final = (
+    NoteClause(_forgets, _where_it_forgets),
+    NoteClause(_is_uncut, _how_to_cut),
+    NoteClause(
+        _is_unseparated,
+        lambda one: [
+            'nothing separates the events that it writes; `postprocessors = ["separate"]` ends each with a newline'
+        ],
+    ),
+    NoteClause(_is_set_for_spark, lambda one: [f"set for Spark: {'; '.join(_settings(one.plan))}"]),
+    NoteClause(  # what a look at the disk shows; `check --environment` tries the rest
+        lambda one: bool(_missing_folders(one)),
+        lambda one: [
+            f"there is no directory {folder} on this machine, and a start makes none"
+            for folder in _missing_folders(one)
+        ],
+    ),
+)
 
 
 def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], graph: Graph) -> list[str]:
@@ -106,22 +195,6 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
     ]
 
 
-def _uncut(assembly: Assembly) -> list[str]:
-    """Sources that read a stream, which nothing cuts into events. It works as long as each write comes alone."""
-    read = {link.source for link in assembly.links if link.source_port != ERR}
-    return [
-        f"{plan.id}: one read of its stream is one event, so two that arrive together are taken for one, and so is a part of "
-        f"one; {_cutting(plan)}"
-        for plan in assembly.connectors
-        if plan.id in read
-        and plan.connector.traits.takes_bytes
-        and plan.codec is not None
-        and plan.codec.name not in {"binary", "null"}
-        and plan.preframing is not None
-        and not plan.preframing.finds_events
-    ]
-
-
 def _cutting(plan: ConnectorPlan) -> str:
     assert plan.codec is not None
     assert plan.preframing is not None
@@ -130,50 +203,6 @@ def _cutting(plan: ConnectorPlan) -> str:
     if plan.codec.name in {*GIVE_ANY_BYTE, "yaml"}:
         return '`preprocessors = ["length-prefixed"]` cuts it where the sender writes the length before each'
     return '`preprocessors = ["separate"]` cuts it at newlines'
-
-
-def _unseparated(assembly: Assembly) -> list[str]:
-    """Sinks that write one text behind another. What is passed through as it is, as `string`, may want that."""
-    written = {link.target for link in assembly.links}
-    return [
-        f'{plan.id}: nothing separates the events that it writes; `postprocessors = ["separate"]` ends each with a newline'
-        for plan in assembly.connectors
-        if plan.id in written
-        and plan.connector.traits.takes_bytes
-        and plan.codec is not None
-        and plan.codec.name not in {*GIVE_ANY_BYTE, "string", "null"}
-        and plan.postframing is not None
-        and not plan.postframing.encoders
-        and plan.postframing.framing is WHOLE
-    ]
-
-
-def _settings(assembly: Assembly) -> list[str]:
-    """How a pipeline on Spark runs, as it is written, and where. A value of `conf` may be a secret, so it is not shown."""
-    engine = type_of("engine")
-    return [
-        f"{plan.id}: set for Spark: {'; '.join(written)}"
-        for plan in assembly.connectors
-        if plan.kind == engine
-        and "/" in plan.id.name
-        and (
-            written := [
-                f"{key} at {span}" if str(key).startswith("conf.") else f"{key} = {span.text} at {span}"
-                for key, span in plan.settings.items()
-                if key != "conf"
-            ]
-        )
-    ]
-
-
-def _without_directory(assembly: Assembly) -> list[str]:
-    """What a look at the disk shows; `check --environment` tries the rest."""
-    return [
-        f"{plan.id}: there is no directory {os.path.abspath(need.folder)} on this machine, and a start makes none"
-        for plan in assembly.connectors
-        for need in plan.connector.needs()
-        if need.folder is not None and not os.path.isdir(need.folder)
-    ]
 
 
 def _unlinked(assembly: Assembly) -> list[str]:
@@ -275,20 +304,54 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
                 reasons.append(
                     f"there are several ways from {before.name} to {name}, which stores an event by each of them"
                 )
-        if graph.connectors[log].connector.has_offsets() and graph.connectors[path.sink].connector.traits.positions:
-            reasons += _bent(log, path.sink, graph)
-        elif not graph.connectors[log].connector.traits.positions:
-            why = graph.connectors[log].connector.why_no_offsets()
-            reasons.append(f"{name} gives events no positions" + (f": {why}" if why else ""))
-        elif not graph.sole_path(log, path.sink):
-            reasons.append(f"several ways lead here from {name}")
-        elif graph.connectors[path.sink].connector.traits.positions:
-            reasons += _bent(log, path.sink, graph)
-        elif losing := graph.losing(log, path.sink):
-            reasons.append(
-                f"{_listed(sorted(losing))} may take events out of a block from {name}; this sink then cannot recognise a repeat"
-            )
+        way = WayFromLog(log, path.sink, graph)
+        reasons += next((clause.says(way) for clause in TAKEN_AWAY if clause.holds(way)), [])
     return reasons
+
+
+class WayFromLog(NamedTuple):
+    """From a log, or a file that is followed, to a sink that recognises repeats."""
+
+    log: NodeId
+    sink: NodeId
+    graph: Graph
+
+    @property
+    def source(self) -> Connector:
+        return self.graph.connectors[self.log].connector
+
+    @property
+    def to_a_log(self) -> bool:
+        return self.graph.connectors[self.sink].connector.traits.positions
+
+
+class RepeatClause(NamedTuple):
+    """`says`: what of a way of which it `holds` takes the positions away; nothing, if all of it keeps them."""
+
+    holds: Callable[[WayFromLog], bool]
+    says: Callable[[WayFromLog], list[str]]
+
+
+def _no_positions(way: WayFromLog) -> list[str]:
+    why = way.source.why_no_offsets()
+    return [f"{way.log.name} gives events no positions" + (f": {why}" if why else "")]
+
+
+def _lost_on_the_way(way: WayFromLog) -> list[str]:
+    losing = _listed(sorted(way.graph.losing(way.log, way.sink)))
+    return [f"{losing} may take events out of a block from {way.log.name}; this sink then cannot recognise a repeat"]
+
+
+TAKEN_AWAY: Final = (  # the first that holds
+    RepeatClause(lambda way: way.source.has_offsets() and way.to_a_log, lambda way: _bent(*way)),
+    RepeatClause(lambda way: not way.source.traits.positions, _no_positions),
+    RepeatClause(
+        lambda way: not way.graph.sole_path(way.log, way.sink),
+        lambda way: [f"several ways lead here from {way.log.name}"],
+    ),
+    RepeatClause(lambda way: way.to_a_log, lambda way: _bent(*way)),
+    RepeatClause(lambda way: bool(way.graph.losing(way.log, way.sink)), _lost_on_the_way),
+)
 
 
 def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
