@@ -9,9 +9,10 @@ from connectors.http.posting import HttpPosting
 from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Traits
 from walflow.net import (
     Address,
+    BearerToken,
     ClientTls,
     Reconnect,
-    Secret,
+    TlsToPeer,
     check_brackets,
     check_host,
     credential_in_the_open,
@@ -43,15 +44,8 @@ class HttpClient(Connector):
     headers: Mapping[str, str] = Field(
         default={}, description="More headers of each request. For a secret, use `token`."
     )
-    token: Secret | None = Field(
-        default=None,
-        description='The bearer token of the header `Authorization: Bearer …`, as `{"file": …}`. It is read at each '
-        "request, so the file may change.",
-    )
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="For https://: `true` for the system's certificate authorities, or a record with the keys below.",
-    )
+    token: BearerToken = None
+    tls: TlsToPeer = False
     batch: Literal["event", "lines", "array"] = Field(
         default="event",
         description="What a request holds. `event`: one event. `lines`: events, each on a line (application/x-ndjson). "

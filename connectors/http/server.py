@@ -10,8 +10,8 @@ from connectors.http.serving import HttpServing
 from walflow import CodecUse, Families, Guarantee, Inlet, Need, Outlet, Risk, Size, Traits
 from walflow.net import (
     Address,
+    BearerToken,
     Exposed,
-    Secret,
     credentials_written,
     listen_tcp,
     parse_address,
@@ -36,11 +36,7 @@ class HttpServer(Exposed):
     url: str = Field(
         description="host:port to listen on, or https://host:port with `tls`. The default port is 80, with TLS 443."
     )
-    token: Secret | None = Field(
-        default=None,
-        description='The bearer token that a request must have in its header `Authorization: Bearer …`, as `{"file": '
-        "…}`. It is read at each request, so the file may change.",
-    )
+    token: BearerToken = None
     answer: Literal["acked", "taken"] = Field(
         default="acked",
         description="When a request is answered. `acked`: with 200, once all its events are acked. `taken`: with 202, "

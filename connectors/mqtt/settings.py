@@ -10,7 +10,9 @@ from walflow.net import (
     Address,
     ClientTls,
     Reconnect,
+    ReconnectKeys,
     Secret,
+    TlsToPeer,
     credential_in_the_open,
     credentials_written,
     parse_address,
@@ -39,17 +41,14 @@ class MqttConnector(Connector):
     password: Secret | None = Field(
         default=None, description='Its password, as `{"file": …}`. It is read at each connection.'
     )
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="For mqtts://: `true` for the system's certificate authorities, or a record with the keys below.",
-    )
+    tls: TlsToPeer = False
     keepalive: int = Field(
         default=60_000_000_000,
         ge=1_000_000_000,
         le=65_535_000_000_000,
         description="Nanoseconds without traffic after which the broker is asked whether it is there.",
     )
-    reconnect: Reconnect = Field(default=Reconnect(), description="When to connect again, with tremor's keys.")
+    reconnect: ReconnectKeys = Reconnect()
 
     @field_validator("url")
     @classmethod

@@ -11,6 +11,7 @@ from walflow.net import (
     Address,
     ClientTls,
     Reconnect,
+    ReconnectKeys,
     Secret,
     check_brackets,
     check_host,
@@ -52,10 +53,7 @@ class SchemaRegistry(Connector):
     timeout: int = Field(
         default=5_000_000_000, ge=1_000_000, description="Nanoseconds to wait for an answer of the registry."
     )
-    reconnect: Reconnect = Field(
-        default=Reconnect(),
-        description="How long the breaker stops the sources when the registry is away, with tremor's keys.",
-    )
+    reconnect: ReconnectKeys = Reconnect()
 
     @field_validator("url")
     @classmethod

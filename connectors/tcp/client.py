@@ -11,6 +11,8 @@ from walflow.net import (
     Dial,
     SocketOptions,
     StreamClient,
+    TcpOptions,
+    TlsToPeer,
     acks_of,
     credentials_written,
     parse_address,
@@ -24,14 +26,8 @@ class TcpClient(ClientConnector):
     same connection."""
 
     url: str = Field(description="host:port to connect to. The default port is 4242.")
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="`true` for TLS with the system's certificate authorities, or a record with the "
-        "keys below. Default: no TLS.",
-    )
-    socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, by tremor's names."
-    )
+    tls: TlsToPeer = False
+    socket_options: TcpOptions = SocketOptions()
 
     @field_validator("url")
     @classmethod

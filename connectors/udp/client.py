@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from connectors.udp.sockets import UdpOptions, connect_udp
+from connectors.udp.sockets import UdpOptions, UdpSocketOptions, connect_udp
 from walflow import (
     Backoff,
     Block,
@@ -54,7 +54,7 @@ class UdpClient(Connector):
     bind: str | None = Field(
         default=None, description="host:port to send from. Default: any port of any local address."
     )
-    socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
+    socket_options: UdpSocketOptions = UdpOptions()
 
     @field_validator("url", "bind")
     @classmethod

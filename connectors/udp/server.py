@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
+from connectors.udp.sockets import UdpOptions, UdpSocketOptions, buffer_of, dropped_by, listen_udp
 from walflow import Connector, Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
 from walflow.net import Address, parse_address, unwritten_port
 
@@ -42,7 +42,7 @@ class UdpServer(Connector):
         description="Bytes of datagrams that the kernel may hold until walflow reads them. The kernel allows at most "
         "net.core.rmem_max. If that is less, a log line says so.",
     )
-    socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
+    socket_options: UdpSocketOptions = UdpOptions()
     insecure: str | None = Field(
         default=None,
         description="The reason why listening beyond loopback is safe here. "

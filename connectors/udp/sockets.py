@@ -2,7 +2,7 @@
 
 import socket
 import struct
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,6 +36,9 @@ class UdpOptions(BaseModel):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, self.reuse_address)
         if self.reuse_port:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+UdpSocketOptions = Annotated[UdpOptions, Field(description="Options of the socket, with tremor's names.")]
 
 
 def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> list[socket.socket]:

@@ -16,8 +16,11 @@ from walflow.net import (
     ClientTls,
     Dial,
     Reconnect,
+    ReconnectKeys,
     SocketOptions,
     StreamClient,
+    TcpOptions,
+    TlsToPeer,
     check_brackets,
     check_host,
     credential_in_the_open,
@@ -58,10 +61,7 @@ class WsClient(Ws):
         description="ws://host:port/path, or wss:// for TLS. host:port alone means ws://. The default port is 80, "
         "with TLS 443."
     )
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="For wss://: `true` for the system's certificate authorities, or a record with the keys below.",
-    )
+    tls: TlsToPeer = False
     headers: Mapping[str, str] = Field(
         default={}, description="More headers of the handshake. For a secret, use `token`."
     )
@@ -95,13 +95,8 @@ class WsClient(Ws):
         description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, but a "
         "peer that does not answer pings is disconnected.",
     )
-    socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, by tremor's names."
-    )
-    reconnect: Reconnect = Field(
-        default=Reconnect(),
-        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
-    )
+    socket_options: TcpOptions = SocketOptions()
+    reconnect: ReconnectKeys = Reconnect()
 
     @field_validator("url")
     @classmethod

@@ -10,6 +10,7 @@ from walflow.net.deadline import CLOSING, LATE, Deadline, within
 from walflow.net.dial import Dial
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
+from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
 from walflow.net.message_retries import MessageRetries, NumberedMessage
 from walflow.net.needs import to_listen, to_make_socket, to_reach, to_reach_one, to_reach_socket, to_read
@@ -40,6 +41,7 @@ __all__ = [
     "Address",
     "Backoff",
     "BadCertificate",
+    "BearerToken",
     "CannotListen",
     "ClientConnector",
     "ClientTls",
@@ -58,6 +60,7 @@ __all__ = [
     "NumberedMessage",
     "Peer",
     "Reconnect",
+    "ReconnectKeys",
     "Refusal",
     "RequestOutcome",
     "RequestSeconds",
@@ -72,7 +75,9 @@ __all__ = [
     "StreamClient",
     "StreamServer",
     "TcpListening",
+    "TcpOptions",
     "TlsProtocol",
+    "TlsToPeer",
     "UnixListener",
     "WhenWritten",
     "Writing",

@@ -15,6 +15,7 @@ from walflow.net.client_sink import ClientSink
 from walflow.net.connection import CONNECTS_WITHIN, Connection, words_of
 from walflow.net.deadline import CLOSING, within
 from walflow.net.families import CLIENT_FAMILIES
+from walflow.net.keys import ReconnectKeys
 from walflow.net.reconnect import Reconnect
 from walflow.size import Size
 
@@ -66,10 +67,7 @@ class ClientConnector(Connector):
         description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, "
         "because sending everything again does not help a peer that is slow.",
     )
-    reconnect: Reconnect = Field(
-        default=Reconnect(),
-        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
-    )
+    reconnect: ReconnectKeys = Reconnect()
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         source = (

@@ -8,6 +8,7 @@ from pydantic import Field
 from walflow.contract import Connector, Inlet, Outlet, Risk
 from walflow.net.address import Address
 from walflow.net.credentials import credentials_written
+from walflow.net.keys import TcpOptions
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
 from walflow.net.sockets import SocketOptions, listen_tcp
@@ -18,9 +19,7 @@ class Exposed(Connector):
     """Keys of every server that listens on host:port, with any protocol."""
 
     tls: ServerTls | None = Field(default=None, description="Certificates for TLS. Default: no TLS.")
-    socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, with tremor's names."
-    )
+    socket_options: TcpOptions = SocketOptions()
     handshake_timeout: int = Field(
         default=10_000_000_000,
         gt=0,
