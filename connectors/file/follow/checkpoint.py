@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from connectors.file.follow.finding import Identity
-from connectors.file.follow.growing import Head
+from connectors.file.follow.files_found import Identity
+from connectors.file.follow.plain_file import Head
 from walflow import Unusable, WalflowError
 from walflow.files import Disk, DiskFolder, LockFile, replace
 

@@ -10,8 +10,8 @@ import stat
 from typing import Final, Self
 
 from connectors.file.checksum import crc32c
-from connectors.file.follow.finding import Identity
-from connectors.file.follow.growing import HEAD_BYTES, LAST_BYTES, Elsewhere, Head, Rewritten, TooShort
+from connectors.file.follow.files_found import Identity
+from connectors.file.follow.plain_file import HEAD_BYTES, LAST_BYTES, Elsewhere, Head, Rewritten, TooShort
 from connectors.file.reading import ALGORITHMS
 from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
 
