@@ -3,7 +3,7 @@
 from walflow import WalflowError, lacks
 
 try:
-    from connectors.dns.client import DnsClient
+    from connectors.dns.connector import DnsClient
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "dns":
         raise

@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.families import CLIENT
-from connectors.http.posting import HttpPosting
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Traits
+from walflow import CodecUse, Connector, Families, Guarantee, Need, Ports, Risk, Size, Traits
 from walflow.net import (
     Address,
     BearerToken,
@@ -25,11 +24,8 @@ OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "ide
 NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
 
 
-class HttpClient(Connector):
-    """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of the
-    answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
-
-    [HTTP](http.md#answers-that-http_client-gets) says what each answer means for the events."""
+class HttpClientKeys(Connector):
+    """What `HttpClient` takes."""
 
     ports: ClassVar[Ports] = Ports()
     # an answer without a body is an event without bytes: null
@@ -177,6 +173,3 @@ class HttpClient(Connector):
             "Idempotency-Key, unless a restart or a failure divides a batch in another way",
             warnings=tuple(warnings),
         )
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await HttpPosting(self, inlet, out).run()

@@ -7,11 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
+from connectors.http.client import HttpClientKeys
 from connectors.http.responding import ResponseEvents, meta_of
 from walflow import Block, Inlet, Outlet
 from walflow.net import (
@@ -27,9 +28,6 @@ from walflow.net import (
     bearer,
     connect_problem,
 )
-
-if TYPE_CHECKING:
-    from connectors.http.client import HttpClient
 
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
 WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
@@ -86,7 +84,7 @@ class HttpAnswer(NamedTuple):
 class HttpPosting:
     """One run."""
 
-    def __init__(self, config: "HttpClient", inlet: Inlet, out: Outlet) -> None:
+    def __init__(self, config: HttpClientKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet
         self._tls = config.client_tls

@@ -6,7 +6,7 @@ is kept until all of it is here, and then sent as one answer.
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from connectors.http.batches import EVENT_TYPES, TYPES
 from connectors.http.body import Kind
@@ -14,10 +14,8 @@ from connectors.http.delivery import RequestOutcome
 from connectors.http.refusal import HttpRefusal, HttpReply, RefusedEvent
 from connectors.http.reply_head import BadReply, ReplyHead, head_of, request_of
 from connectors.http.request import HttpRequest
+from connectors.http.server import HttpServerKeys
 from walflow import Block, Inlet, Outlet, Timer
-
-if TYPE_CHECKING:
-    from connectors.http.server import HttpServer
 
 NO_ANSWER: Final = "the events are taken, but the flow gave no answer"
 
@@ -62,7 +60,7 @@ class FlowReplies:
     """All requests that wait for their answers. `refused` makes an answer of a refusal."""
 
     def __init__(
-        self, config: "HttpServer", inlet: Inlet, out: Outlet, refused: Callable[[HttpRefusal], HttpReply]
+        self, config: HttpServerKeys, inlet: Inlet, out: Outlet, refused: Callable[[HttpRefusal], HttpReply]
     ) -> None:
         self._config = config
         self._inlet = inlet

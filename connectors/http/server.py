@@ -6,29 +6,20 @@ from pydantic import Field, field_validator, model_validator
 from connectors.http.body import BodyLimits
 from connectors.http.families import SERVER
 from connectors.http.keys import LOGGED
-from connectors.http.serving import HttpServing
-from walflow import CodecUse, Families, Guarantee, Inlet, Need, Outlet, Risk, Size, Traits
+from walflow import CodecUse, Families, Guarantee, Need, Risk, Size, Traits
 from walflow.net import (
     Address,
     BearerToken,
     Exposed,
     credentials_written,
-    listen_tcp,
     parse_address,
     to_listen,
     to_read,
-    warn_if_open,
 )
 
 
-class HttpServer(Exposed):
-    """A source of HTTP requests. The body of a POST, PUT or PATCH is one event or many, and is answered once they are
-    acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata.
-
-    Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its request.
-    Then GET and DELETE are taken too.
-
-    [HTTP](http.md) has all answers and what each means for the events, and the metadata of an event."""
+class HttpServerKeys(Exposed):
+    """What `HttpServer` takes."""
 
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, recalls=LOGGED)
     families: ClassVar[Families] = SERVER
@@ -170,21 +161,6 @@ class HttpServer(Exposed):
             "answer, is dropped, acked and counted"
         )
         return Guarantee(source=source, sink=sink, warnings=tuple(warnings))
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        for warning in self.guarantee(behind_log=False).warnings:
-            out.log.warning("insecure", reason=warning)
-        if self.token is not None:
-            self.token.read()  # better now than at the first client
-            if self.token.file is not None:
-                warn_if_open(self.token.file, "token", out.log)
-        out.max_event_bytes = self.max_event_bytes
-        out.window = max(out.window, 2 * self.max_body_bytes)
-        serving = HttpServing(self, inlet, out)
-        sockets = listen_tcp(self.address, self.backlog, self.socket_options)
-        listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
-        out.log.info("listening", address=str(listening), tls=self.tls is not None)
-        await serving.run(sockets)
 
 
 def _address(url: str, *, secure: bool) -> Address:

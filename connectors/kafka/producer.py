@@ -4,13 +4,12 @@ from typing import ClassVar
 from pydantic import Field, field_validator
 
 from connectors.kafka.families import PRODUCER
-from connectors.kafka.producing import KafkaProducing
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Families, Guarantee, Inlet, Outlet, Ports, Risk
+from walflow import Families, Guarantee, Ports, Risk
 
 
-class KafkaProducer(KafkaConnector):
-    """A sink that sends each event as a message to a topic of Kafka."""
+class KafkaProducerKeys(KafkaConnector):
+    """What `KafkaProducer` takes."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     families: ClassVar[Families] = PRODUCER
@@ -55,6 +54,3 @@ class KafkaProducer(KafkaConnector):
             "acks": "all",
             "enable.idempotence": True,
         }
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await KafkaProducing(self, inlet).run()

@@ -8,18 +8,16 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from connectors.kafka.outcomes import MessageFate, of_call, of_report
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
+from connectors.kafka.producer import KafkaProducerKeys
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Block, Inlet
 from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock, on_thread
-
-if TYPE_CHECKING:
-    from connectors.kafka.producer import KafkaProducer
 
 POLL: Final = 0.25  # seconds; it returns at the first report
 PATIENT: Final = 3.0  # seconds without a report after which the sources are stopped
@@ -44,7 +42,7 @@ class _Sending:
 class KafkaProducing:
     """`make`: the client, of a configuration."""
 
-    def __init__(self, config: "KafkaProducer", inlet: Inlet, make: Callable[..., Producer] = Producer) -> None:
+    def __init__(self, config: KafkaProducerKeys, inlet: Inlet, make: Callable[..., Producer] = Producer) -> None:
         self._config = config
         self._inlet = inlet
         self._make = make

@@ -7,8 +7,7 @@
 from walflow import WalflowError, lacks
 
 try:
-    from connectors.mqtt.publisher import MqttPublisher
-    from connectors.mqtt.subscriber import MqttSubscriber
+    from connectors.mqtt.connector import MqttPublisher, MqttSubscriber
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "paho":
         raise

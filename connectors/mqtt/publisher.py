@@ -3,13 +3,12 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from connectors.mqtt.families import PUBLISHER
-from connectors.mqtt.publishing import MqttPublishing
 from connectors.mqtt.settings import MqttConnector, check_topic
-from walflow import Families, Guarantee, Inlet, Outlet, Ports, Risk
+from walflow import Families, Guarantee, Ports, Risk
 
 
-class MqttPublisher(MqttConnector):
-    """A sink that publishes each event as a message to an MQTT broker."""
+class MqttPublisherKeys(MqttConnector):
+    """What `MqttPublisher` takes."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     families: ClassVar[Families] = PUBLISHER
@@ -55,6 +54,3 @@ class MqttPublisher(MqttConnector):
             "answer is sent again, so the broker may get it twice",
             warnings=tuple(warnings),
         )
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await MqttPublishing(self, inlet).run()

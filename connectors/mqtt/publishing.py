@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from paho.mqtt.client import Client
 from paho.mqtt.packettypes import PacketTypes
@@ -11,12 +11,10 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
+from connectors.mqtt.publisher import MqttPublisherKeys
 from connectors.mqtt.settings import check_topic
 from walflow import Block, Inlet, WalflowError
 from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock
-
-if TYPE_CHECKING:
-    from connectors.mqtt.publisher import MqttPublisher
 
 KEYS: Final = ("topic", "retain", "content_type", "user_properties")
 NEVER: Final = {
@@ -34,7 +32,7 @@ class BadMqttMeta(WalflowError):
 
 
 class MqttPublishing:
-    def __init__(self, config: "MqttPublisher", inlet: Inlet) -> None:
+    def __init__(self, config: MqttPublisherKeys, inlet: Inlet) -> None:
         self._config = config
         self._inlet = inlet
         self._connection: MqttConnection | None = None

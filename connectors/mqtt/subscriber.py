@@ -4,12 +4,11 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.mqtt.families import SUBSCRIBER
 from connectors.mqtt.settings import MqttConnector, check_topic
-from connectors.mqtt.subscribing import MqttSubscribing
-from walflow import Families, Guarantee, Inlet, Outlet, Ports, Risk, Traits
+from walflow import Families, Guarantee, Ports, Risk, Traits
 
 
-class MqttSubscriber(MqttConnector):
-    """A source that subscribes to topics of an MQTT broker. Each message is an event."""
+class MqttSubscriberKeys(MqttConnector):
+    """What `MqttSubscriber` takes."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
     traits: ClassVar[Traits] = MqttConnector.traits._replace(transactional=True)
@@ -81,6 +80,3 @@ class MqttSubscriber(MqttConnector):
             "that were published with QoS 0 are lost while walflow is away, and where the flow accepts none",
             warnings=tuple(warnings),
         )
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await MqttSubscribing(self, out).run()

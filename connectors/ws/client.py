@@ -7,18 +7,16 @@ from websockets.exceptions import InvalidURI
 from websockets.uri import WebSocketURI, parse_uri
 
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
-from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
+from connectors.ws.wire import printable
 from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk, Size
 from walflow.net import (
     CLIENT_FAMILIES,
     Address,
     ClientTls,
-    Dial,
     Reconnect,
     ReconnectKeys,
     SocketOptions,
-    StreamClient,
     TcpOptions,
     TlsToPeer,
     check_brackets,
@@ -51,9 +49,8 @@ LOSES_LITTLE: Final = Risk(
 )
 
 
-class WsClient(Ws):
-    """A client of one peer. As a sink, it sends events as messages. As a source, it reads the peer's messages from the
-    same connection."""
+class WsClientKeys(Ws):
+    """What `WsClient` takes."""
 
     families: ClassVar[Families] = CLIENT_FAMILIES
 
@@ -171,24 +168,6 @@ class WsClient(Ws):
         if self.token is not None and tls is None and not self.address.loopback:
             warnings.append(credential_in_the_open("token", self.address))
         return warnings
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        tls = self._tls()
-        acks = self._acks(inlet, out)
-        dial = Dial(self.address, tls, self.socket_options, out)
-        inlet.on_reopen(dial.reload)
-        peer = {"host": self.address.host, "port": self.address.port}
-        await StreamClient(
-            self,
-            inlet,
-            out,
-            peer=str(self.address),
-            meta={"ws_client": {"tls": tls is not None, "peer": peer}},
-            connect=dial.connect,
-            acks=acks,
-            reads_answers=self.ack != "written",
-            connection=lambda client: WsConnection(client, self, acks),
-        ).run()
 
     def _acks(self, inlet: Inlet, out: Outlet) -> MessagesWritten:
         time = out.scheduler.awake

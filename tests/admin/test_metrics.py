@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from tests.lang.world import REGISTRY, assembled
 from walflow.admin import reference
-from walflow.admin.catalogue import of_connectors, of_operators
+from walflow.admin.catalogue import help_of, of_assembly, of_connectors, of_operators
 from walflow.admin.rates import OVER, Rates
+from walflow.contract import Connector, Guarantee, Ports
 from walflow.delivery import LOG_FAMILIES
 from walflow.delivery.ages import MARKS, Ages
 from walflow.families import Families, Family
@@ -98,6 +101,36 @@ def test_one_name_means_one_thing() -> None:
     for families in TYPES.values():
         for name, family in families.items():
             assert seen.setdefault(name, family) == family, name
+
+
+class Strange(Connector):
+    ports: ClassVar[Ports] = Ports(("in",), ())
+    families: ClassVar[Families] = {"flown_events_total": Family("counter", "Events that flew away.")}
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        return Guarantee(sink="flown")
+
+
+def test_a_stranger_s_metric_has_its_own_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """
+    define flow main
+    flow
+      use tremor::pipelines;
+      define connector ticks from metronome with config = {"interval": 1} end;
+      define connector bird from bird with codec = "json" end;
+      create connector ticks;
+      create connector bird;
+      create pipeline passthrough from pipelines::passthrough;
+      connect /connector/ticks to /pipeline/passthrough;
+      connect /pipeline/passthrough to /connector/bird;
+    end;
+    deploy flow main;
+    """
+    assembly = assembled(text, registry={**REGISTRY, "bird": Strange})
+    assert help_of("flown_events_total", "bird", of_assembly(assembly)) == "Events that flew away."
+    assert help_of("other_total", "bird", of_assembly(assembly)) == "Of connector type bird."
+    assert help_of("up", "bird", of_assembly(assembly)) == CORE["up"].help
 
 
 def test_the_reference_is_what_the_code_says() -> None:

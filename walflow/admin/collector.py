@@ -11,7 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from walflow import __version__
-from walflow.admin.catalogue import of_assembly
+from walflow.admin.catalogue import help_of, of_assembly
 from walflow.admin.rates import Rates
 from walflow.metrics import CORE, BucketedValues, exposed
 from walflow.plan import NodeId
@@ -66,9 +66,7 @@ class DaemonCollector(Collector):
         yield from families.values()
 
     def _help(self, name: str, labels: Mapping[str, str]) -> str:
-        type = labels.get("type", "")
-        known = CORE.get(name) or self._families.get(type, {}).get(name)
-        return known.help if known is not None else f"Of connector type {type}."
+        return help_of(name, labels.get("type", ""), self._families)
 
     def _topology(self) -> Iterator[Metric]:
         family = GaugeMetricFamily("walflow_topology_edge_info", CORE["topology_edge_info"].help)

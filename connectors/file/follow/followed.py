@@ -7,9 +7,9 @@ from functools import partial
 
 from connectors.file.checksum import crc32c
 from connectors.file.follow.checkpoint import FileMark
+from connectors.file.follow.compressed_file import InflatedFile, is_compressed
 from connectors.file.follow.files_found import Identity, NamedFile
 from connectors.file.follow.plain_file import LAST_BYTES, GrowingFile, Head
-from connectors.file.follow.compressed_file import InflatedFile, is_compressed
 from connectors.file.follow.same_file import Guess
 from connectors.file.follow.sent import NO_SLOT, Sent
 from walflow import Backoff, Marked, Origin, Stream

@@ -15,10 +15,10 @@ from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.followed_files import FollowedFiles, Following
 from connectors.file.follow.jobs import BATCH_BYTES, Jobs, open_all, read_some
 from connectors.file.follow.mark_keeper import MarkKeeper
-from connectors.file.follow.scan import FileLooks
-from connectors.file.follow.sent import SentOffsets
 from connectors.file.follow.outcomes import FileOutcomes
 from connectors.file.follow.reads import FileReads
+from connectors.file.follow.scan import FileLooks
+from connectors.file.follow.sent import SentOffsets
 from walflow import Outlet
 from walflow.files import Disk, RealDisk
 
