@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -148,14 +149,15 @@ def _missing_folders(one: SeenConnector) -> list[str]:
     return [os.path.abspath(folder) for folder in folders if not os.path.isdir(folder)]
 
 
-class NoteClause(NamedTuple):
+@dataclass(frozen=True)
+class NoteClause:
     """`says`: the sentences about a connector of which it `holds`."""
 
     holds: Callable[[SeenConnector], bool]
     says: Callable[[SeenConnector], Sequence[str]]
 
 
-NOTES: Final = (
+NOTES: Final[Sequence[NoteClause]] = (
     NoteClause(_forgets, _where_it_forgets),
     NoteClause(_is_uncut, _how_to_cut),
     NoteClause(
@@ -305,7 +307,7 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
                     f"there are several ways from {before.name} to {name}, which stores an event by each of them"
                 )
         way = WayFromLog(log, path.sink, graph)
-        reasons += next((clause.says(way) for clause in TAKEN_AWAY if clause.holds(way)), [])
+        reasons += next((clause.says(way) for clause in TAKEN_AWAY if clause.holds(way)), ())
     return reasons
 
 
@@ -325,7 +327,8 @@ class WayFromLog(NamedTuple):
         return self.graph.connectors[self.sink].connector.traits.positions
 
 
-class RepeatClause(NamedTuple):
+@dataclass(frozen=True)
+class RepeatClause:
     """`says`: what of a way of which it `holds` takes the positions away; nothing, if all of it keeps them."""
 
     holds: Callable[[WayFromLog], bool]
@@ -342,7 +345,7 @@ def _lost_on_the_way(way: WayFromLog) -> list[str]:
     return [f"{losing} may take events out of a block from {way.log.name}; this sink then cannot recognise a repeat"]
 
 
-TAKEN_AWAY: Final = (  # the first that holds
+TAKEN_AWAY: Final[Sequence[RepeatClause]] = (  # the first that holds
     RepeatClause(lambda way: way.source.has_offsets() and way.to_a_log, lambda way: _bent(*way)),
     RepeatClause(lambda way: not way.source.traits.positions, _no_positions),
     RepeatClause(
