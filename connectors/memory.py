@@ -40,8 +40,8 @@ class Memory(Connector):
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, transactional=True, forwards=True, passes=True)
     families: ClassVar[Families] = {
         "memory_backlog_events": Family("gauge", "Events in memory that not every sink has acked."),
-        "memory_backlog_bytes": Family("gauge", "Bytes of the blocks that contain the events of the backlog."),
-        "memory_full": Family("gauge", "1 while the buffer is full."),
+        "memory_backlog_bytes": Family("gauge", "Bytes of the blocks in memory that contain these events."),
+        "memory_full": Family("gauge", "1 while the buffer in memory is full."),
     }
 
     max_elements: int | None = Field(

@@ -138,7 +138,7 @@ def first_of(batch: pa.RecordBatch) -> int:
 
 
 def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes | pa.Buffer) -> "Array":
-    """Without nulls."""
+    """An Arrow array without nulls."""
     return pa.Array.from_buffers(kind, count, [None, *(pa.py_buffer(one) for one in buffers)])
 
 
@@ -159,7 +159,7 @@ def _is_ascii(values: pa.Buffer) -> bool:
 
 
 def _offsets(data: bytes | memoryview) -> Int64:
-    """Where each record begins."""
+    """The offsets at which records begin."""
     offsets: list[int] = []
     offset, end, unpack = 0, len(data), _LENGTH.unpack_from
     while offset <= end - HEADER:

@@ -53,6 +53,7 @@ from walflow.one_job import OneJob
 from walflow.operators.operator import Operator, OperatorContext, OutPort, Running
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
+from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, PeerSink, SinkBreaker, SinkPeer, SinkWork
 from walflow.size import Size
 
 __version__ = "0.1.0"
@@ -88,6 +89,9 @@ __all__ = [
     "Histogram",
     "Inlet",
     "Item",
+    "JobBlocks",
+    "JobEnd",
+    "JobSink",
     "Marked",
     "MessagePiece",
     "MetricValue",
@@ -95,6 +99,7 @@ __all__ = [
     "Need",
     "Node",
     "NotAvailable",
+    "NotDelivered",
     "Objection",
     "OneJob",
     "Operator",
@@ -102,6 +107,7 @@ __all__ = [
     "Origin",
     "OutPort",
     "Outlet",
+    "PeerSink",
     "Ports",
     "Processor",
     "Range",
@@ -112,6 +118,9 @@ __all__ = [
     "Risk",
     "Running",
     "Scheduler",
+    "SinkBreaker",
+    "SinkPeer",
+    "SinkWork",
     "Size",
     "Step",
     "Stream",

@@ -109,7 +109,9 @@ class Traits(NamedTuple):
     `passes`: of one that forwards, it sends on the events as they came; so `walflow test` can stand in for it.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
     no mistake if nothing is linked to its `out`, because others read it as well. `recalls`: of its events' metadata, the
-    two keys of what `Outlet.recalled` gives back.
+    two keys of what `Outlet.recalled` gives back. `answers`: all that the source half sends are answers to what the sink
+    half accepted, so a drain does not stop it. `frontier`: the sink half stores in its receiver, in the same commit as the
+    events, which positions of a log it has (`walflow.frontier`).
     """
 
     codec: CodecUse = CodecUse.REQUIRED
@@ -118,8 +120,10 @@ class Traits(NamedTuple):
     takes_bytes: bool = True
     transactional: bool = False
     forwards: bool = False
+    answers: bool = False
     passes: bool = False
     positions: bool = False
+    frontier: bool = False
     output_optional: bool = False
     recalls: tuple[str, str] | None = None
 
@@ -140,6 +144,14 @@ class Connector(BaseModel):
         """The ports of this instance, if they depend on its configuration (for example, whether a file is read or
         written)."""
         return self.ports
+
+    def sink_codec(self, codec: Codec | None) -> Codec | None:
+        """The codec in which events come to this instance's sink half, if it is not `codec`. None: each comes as it is."""
+        return codec
+
+    def mixed(self) -> bool:
+        """Whether what this instance reads is not all in its `codec`, because each message says what it is."""
+        return False
 
     def parts(self) -> bool:
         """Whether this instance's source half sends to each of `Outlet.lanes` on its own, so that a sink that is away stops

@@ -151,8 +151,10 @@ CORE: Final[Families] = {
         "counter", "Events that a sink failed and that no log upstream can send again. For a log: always 0."
     ),
     "redelivered_events_total": Family("counter", "Events that a log sent again after a sink failed them."),
-    "inflight_bytes": Family("gauge", "Bytes that were sent and are not yet settled by every sink."),
-    "window_bytes": Family("gauge", "Bytes that may be in flight before the source stops reading."),
+    "inflight_bytes": Family(
+        "gauge", "Bytes that the source has sent and that have no outcome (ack, fail, reject) from every sink yet."
+    ),
+    "window_bytes": Family("gauge", "Bytes that the source may have in flight before it stops reading."),
     "standstill_seconds": Family(
         "gauge",
         "Seconds for which the source had events and none of them was delivered, shown from 10 s on. 0: it moves, or "
@@ -162,8 +164,10 @@ CORE: Final[Families] = {
         "gauge",
         "Seconds for which the longest job of the connector on a thread has been under way: a read, a write, a sync.",
     ),
-    "long_waits_total": Family("counter", "Such jobs that took more than 5 seconds."),
-    "gate_shut": Family("gauge", "1 while the source may not read, by the reason.", ("reason",)),
+    "long_waits_total": Family(
+        "counter", "Jobs of the connector on a thread (a read, a write, a sync) that took more than 5 seconds."
+    ),
+    "gate_shut": Family("gauge", "1 while the source is paused, by the reason.", ("reason",)),
     "acked_events_total": Family("counter", "Events that the sink has acked."),
     "acked_bytes_total": Family("counter", "Bytes of the events that the sink has acked."),
     "failed_events_total": Family("counter", "Events that the sink has failed; they may succeed later."),
@@ -191,7 +195,7 @@ CORE: Final[Families] = {
         own=True,
     ),
     "ready": Family("gauge", "1 while /readyz answers that the daemon is ready.", own=True),
-    "uptime_seconds": Family("gauge", "Seconds since the start.", own=True),
+    "uptime_seconds": Family("gauge", "Seconds since the start of the daemon.", own=True),
     "loop_lag_seconds": Family(
         "gauge", "Delay of the event loop's timer, the longest of the last ten seconds.", own=True
     ),

@@ -1,6 +1,6 @@
 """What tremor 0.13 names and walflow does not have: what there is instead, or that it comes later.
 
-`walflow check` shows these sentences for a name that is unknown here, and docs/reference/from-tremor.md lists them.
+`walflow check` shows these sentences for a name that is unknown here, and docs/reference/tremor.md lists them.
 """
 
 from collections.abc import Mapping

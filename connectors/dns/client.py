@@ -13,7 +13,7 @@ class DnsClientKeys(Connector):
     """What `DnsClient` takes."""
 
     ports: ClassVar[Ports] = Ports()
-    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, answers=True)
     families: ClassVar[Families] = {
         "lookups_total": Family("counter", "Names that were looked up."),
         **REQUEST_FAMILIES,

@@ -1,11 +1,12 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.families import CLIENT
-from walflow import CodecUse, Connector, Families, Guarantee, Need, Ports, Risk, Size, Traits
+from connectors.http.media_types import MediaTypes, MimeMapping, check
+from walflow import Codec, CodecUse, Connector, Families, Guarantee, Need, Ports, Risk, Size, Traits
 from walflow.net import (
     Address,
     BearerToken,
@@ -29,7 +30,7 @@ class HttpClientKeys(Connector):
 
     ports: ClassVar[Ports] = Ports()
     # an answer without a body is an event without bytes: null
-    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, decodes=False)
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, answers=True, decodes=False)
     families: ClassVar[Families] = CLIENT
 
     url: str = Field(
@@ -37,8 +38,16 @@ class HttpClientKeys(Connector):
         examples=["http://127.0.0.1:1/"],
     )
     method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="The method of the requests.")
-    headers: Mapping[str, str] = Field(
-        default={}, description="More headers of each request. For a secret, use `token`."
+    headers: Mapping[str, str | Sequence[str]] = Field(
+        default={},
+        description="More headers of each request: a string each, or an array where a header has several values. For a "
+        "secret, use `token`.",
+    )
+    mime_mapping: MimeMapping | None = Field(
+        default=None,
+        description="Codecs by media type: of the requests by the `Content-Type` in `headers`, of an answer by its own. "
+        '`"*/*"` stands for all other types. Without it, they have `codec`.',
+        examples=[{"application/json": "json", "*/*": "string"}],
     )
     token: BearerToken = None
     tls: TlsToPeer = False
@@ -110,8 +119,8 @@ class HttpClientKeys(Connector):
 
     @field_validator("headers")
     @classmethod
-    def _are_headers(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
-        for name, value in headers.items():
+    def _are_headers(cls, headers: Mapping[str, str | Sequence[str]]) -> Mapping[str, str | Sequence[str]]:
+        for name, value in each_header(headers):
             if name.lower() in OURS:
                 raise ValueError(f"the header {name} is set by the connector")
             if not name or not all(c.isascii() and (c.isalnum() or c in NAME) for c in name):
@@ -120,13 +129,35 @@ class HttpClientKeys(Connector):
                 raise ValueError(f"the header {name} holds what no header can hold")
         return headers
 
+    @field_validator("mime_mapping")
+    @classmethod
+    def _names_codecs(cls, mapping: MimeMapping | None) -> MimeMapping | None:
+        return check(mapping)
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.tls and self.url.startswith("http://"):
             raise ValueError("url says http:// and tls is there: write https://")
         if self.token is not None and any(name.lower() == "authorization" for name in self.headers):
             raise ValueError("token and headers both say Authorization: name one")
+        if self.batch != "event" and self.mime_mapping is not None:
+            raise ValueError("with mime_mapping a request holds one event: take out batch")
         return self
+
+    def types(self, codec: Codec) -> MediaTypes | None:
+        return None if self.mime_mapping is None else MediaTypes(self.mime_mapping, codec)
+
+    @property
+    def said_type(self) -> str:
+        """The Content-Type in `headers`, or ""."""
+        return next((value for name, value in each_header(self.headers) if name.lower() == "content-type"), "")
+
+    def sink_codec(self, codec: Codec | None) -> Codec | None:
+        types = None if codec is None else self.types(codec)
+        return codec if types is None else types.codec_of(self.said_type)
+
+    def mixed(self) -> bool:
+        return self.mime_mapping is not None
 
     def ports_used(self) -> Ports:
         return self.ports if self.responses else Ports(outputs=("err",))
@@ -173,3 +204,9 @@ class HttpClientKeys(Connector):
             "Idempotency-Key, unless a restart or a failure divides a batch in another way",
             warnings=tuple(warnings),
         )
+
+
+def each_header(headers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, str]]:
+    for name, said in headers.items():
+        for value in [said] if isinstance(said, str) else said:
+            yield name, value

@@ -38,7 +38,7 @@ _FINAL: Final = {
 
 
 class PartitionMessages(NamedTuple):
-    """Of one read."""
+    """The messages of one partition that one read brought."""
 
     partition: AssignedPartition
     messages: Sequence[Message]
@@ -80,7 +80,7 @@ class GroupMember:
             self._client.store_offsets(offsets=[_place(partition)])
 
     def commit(self, partition: AssignedPartition) -> None:
-        """Now, without waiting for it."""
+        """Commits the partition's offset, without waiting for the broker."""
         self._client.commit(offsets=[_place(partition)], asynchronous=True)
 
     def close(self) -> bool:
@@ -210,7 +210,7 @@ class KafkaConsuming:
                 raise KafkaAway(reason)
             if reason != self._said:  # librdkafka goes on trying, and says it each time
                 self._said = reason
-                self._out.log.warning("kafka", reason=reason)
+                self._out.log.warning("kafka client error", reason=reason)
                 self._out.explain(lambda: "" if self._up else self._said)
 
     def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:

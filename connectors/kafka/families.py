@@ -8,10 +8,11 @@ from walflow.net import BROKER_FAMILIES
 CONSUMER: Final[Families] = {
     "kafka_assigned_partitions": Family("gauge", "Partitions of the topic that this member of the group reads."),
     "kafka_lag_messages": Family(
-        "gauge", "Messages of the assigned partitions that are not acked yet, as far as the client knows."
+        "gauge",
+        "Consumer lag: messages of the assigned partitions that are not acked yet, as far as the client knows.",
     ),
-    "kafka_paused": Family("gauge", "1 while the partitions are paused because a sink is away."),
-    "rebalances_total": Family("counter", "How often the group dealt the partitions anew."),
+    "kafka_paused": Family("gauge", "1 while the assigned partitions are paused because a sink is away."),
+    "rebalances_total": Family("counter", "Rebalances: how often the consumer group assigned the partitions anew."),
 }
 
 PRODUCER: Final[Families] = {

@@ -17,7 +17,16 @@ from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.producer import KafkaProducerKeys
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Block, Inlet
-from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock, on_thread
+from walflow.net import (
+    MessageRetries,
+    NotConfirmed,
+    NumberedMessage,
+    Refusal,
+    RequestOutcome,
+    RequestSeconds,
+    SentBlock,
+    on_thread,
+)
 
 POLL: Final = 0.25  # seconds; it returns at the first report
 PATIENT: Final = 3.0  # seconds without a report after which the sources are stopped
@@ -58,8 +67,9 @@ class KafkaProducing:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sent = inlet.counter("messages_total")
         self._sent_again = inlet.counter("retried_messages_total")
+        self._seconds = RequestSeconds(inlet)
         # written by the thread that polls, taken by the loop when no job is in the air
-        self._reports: list[tuple[SentBlock, int, KafkaError | None]] = []
+        self._reports: list[tuple[SentBlock, int, KafkaError | None, float]] = []
         self._error: KafkaError | None = None
 
     async def run(self) -> None:
@@ -91,7 +101,7 @@ class KafkaProducing:
         while (problem := await on_thread(self._inlet.scheduler, lambda: self._look(producer))) is not None:
             if problem != self._away:
                 self._away = problem
-                self._inlet.log.warning("kafka", reason=problem)
+                self._inlet.log.warning("kafka client error", reason=problem)
                 self._inlet.explain(lambda: self._away)
             if clock() > end or (self._error is not None and _is_final(self._error)):
                 raise KafkaAway(problem)
@@ -229,20 +239,24 @@ class KafkaProducing:
             self._poll()
 
     def _take_reports(self) -> bool:
-        """True: a message was confirmed."""
+        """Takes the reports that came. True: a message was confirmed."""
         reports, self._reports = self._reports, []
         self._under_way -= len(reports)
         lone, taken = self._lone, 0
-        for delivery, count in Counter(delivery for delivery, _, error in reports if error is None).items():
+        for delivery, count in Counter(delivery for delivery, _, error, _ in reports if error is None).items():
             if delivery in self._held:  # otherwise it was given up
                 taken += count
                 delivery.left -= count
                 if not delivery.left:
                     self._settle(delivery)
         verdicts = [(one, of_report(one[2], alone=lone)) for one in reports if one[2] is not None]
+        self._time([seconds for _, _, error, seconds in reports if error is None], "taken")
+        for outcome in MessageFate:
+            took = [seconds for (_, _, _, seconds), verdict in verdicts if verdict is outcome]
+            self._time(took, "refused" if outcome is MessageFate.REJECT else "failed")
         taken += sum(verdict is MessageFate.REJECT for _, verdict in verdicts)  # a broker has answered
         self._retries.took(taken)
-        for (delivery, number, error), verdict in verdicts:
+        for (delivery, number, error, _), verdict in verdicts:
             if delivery not in self._held or error is None:
                 continue
             why = reason_of(error)
@@ -256,6 +270,11 @@ class KafkaProducing:
             else:
                 self._refuse(delivery, number, (NotConfirmed, why))
         return taken > 0
+
+    def _time(self, seconds: Sequence[float], outcome: RequestOutcome) -> None:
+        """From librdkafka's having it to the report. Of messages that are reported together, the slowest."""
+        if seconds:
+            self._seconds.observe(outcome, max(seconds))
 
     def _refuse(self, delivery: SentBlock, number: int, refusal: Refusal) -> None:
         delivery.refused[number] = refusal
@@ -291,8 +310,8 @@ class KafkaProducing:
 
     # called by librdkafka, from `poll`
 
-    def _on_report(self, delivery: SentBlock, number: int, error: KafkaError | None, _message: Message) -> None:
-        self._reports.append((delivery, number, error))
+    def _on_report(self, delivery: SentBlock, number: int, error: KafkaError | None, message: Message) -> None:
+        self._reports.append((delivery, number, error, message.latency() or 0.0))
 
     def _on_error(self, error: KafkaError) -> None:
         if self._error is None or not self._error.fatal():

@@ -105,7 +105,7 @@ class KafkaSasl(BaseModel):
 
 
 class KafkaConnector(Connector):
-    """Either of them."""
+    """What kafka_consumer and kafka_producer have in common."""
 
     traits: ClassVar[Traits] = Traits(messages=True)
 
@@ -183,7 +183,7 @@ def _suggestion(reason: str, options: Mapping[str, Option]) -> str:
 
 
 def reason_of(error: KafkaException | KafkaError) -> str:
-    """In one line."""
+    """The text of an error, in one line."""
     if isinstance(error, KafkaException):
         inner = error.args[0] if error.args else None
         text = inner.str() if isinstance(inner, KafkaError) else str(error)

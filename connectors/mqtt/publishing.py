@@ -65,7 +65,7 @@ class MqttPublishing:
             self._fail_held(reason)
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
-        """Why it ended. Raises MqttAway."""
+        """Runs one connection, and returns why it ended. Raises MqttAway."""
         connection = MqttConnection(self._config, self._inlet, contexts, self._config.client_id, clean=True)
         connection.client.on_publish = self._on_publish
         connection.client.max_inflight_messages_set(self._config.max_unacked)

@@ -28,7 +28,7 @@ class MqttAway(WalflowError):
 
 
 class MqttConnector(Connector):
-    """Either of them."""
+    """What mqtt_subscriber and mqtt_publisher have in common."""
 
     traits: ClassVar[Traits] = Traits(messages=True)
 

@@ -25,7 +25,7 @@ class SchemaRegistryKeys(Connector):
     """What `SchemaRegistry` takes."""
 
     ports: ClassVar[Ports] = Ports()
-    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, answers=True)
     families: ClassVar[Families] = REQUEST_FAMILIES
 
     url: str = Field(

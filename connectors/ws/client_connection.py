@@ -88,7 +88,7 @@ class WsConnection(Connection):
             self._receive()
 
     def _receive(self) -> None:
-        """A turn."""
+        """Reads what came, for one turn of the event loop."""
         read, self._unread = self._wire.receive_turn(self._unread)
         self._heard = self._heard or (self._wire.open and bool(read.messages or read.pongs))
         for payload in read.pongs:

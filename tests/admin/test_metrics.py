@@ -8,7 +8,6 @@ from typing import ClassVar
 import pytest
 
 from tests.lang.world import REGISTRY, assembled
-from walflow.admin import reference
 from walflow.admin.catalogue import help_of, of_assembly, of_connectors, of_operators
 from walflow.admin.rates import OVER, Rates
 from walflow.contract import Connector, Guarantee, Ports
@@ -131,11 +130,6 @@ def test_a_stranger_s_metric_has_its_own_help(tmp_path: Path, monkeypatch: pytes
     assert help_of("flown_events_total", "bird", of_assembly(assembly)) == "Events that flew away."
     assert help_of("other_total", "bird", of_assembly(assembly)) == "Of connector type bird."
     assert help_of("up", "bird", of_assembly(assembly)) == CORE["up"].help
-
-
-def test_the_reference_is_what_the_code_says() -> None:
-    page = ROOT / "docs" / "reference" / "metrics.md"
-    assert page.read_text() == reference.page(), f"python -m {reference.__name__} > {page.relative_to(ROOT)}"
 
 
 def test_rates_are_over_the_last_seconds() -> None:

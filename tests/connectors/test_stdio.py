@@ -8,8 +8,10 @@ from typing import IO, Literal
 import pytest
 
 import connectors.stdio
-from connectors.stdio import Console, SharedBreaker, Stdio, own_descriptor, read
+from connectors.stdio import Stdio, console, own_descriptor, read
 from walflow.contract import CodecUse, Guarantee, Ports
+from walflow.sinks import SinkBreaker
+from walflow.sinks.breaker import StopReason
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 
@@ -57,7 +59,7 @@ class Sink:
     def __init__(self, fd: int | None) -> None:
         self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
-        self.console = Console(self.inlet, fd)
+        self.console = console(self.inlet, fd)
         self.inlet.serve(self.console.accept)
 
     def write(self, *events: bytes) -> None:
@@ -309,12 +311,12 @@ async def test_one_stream_that_is_not_read_triggers_until_both_are(
 ) -> None:
     scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler)
-    breaker = SharedBreaker(inlet)
-    breaker.trigger("stdout", "stdout waits")
-    breaker.trigger("stderr", "stderr waits")
-    breaker.restore("stderr")
+    breaker = SinkBreaker(inlet)
+    breaker.trigger(StopReason.FULL, "stdout waits", "stdout")
+    breaker.trigger(StopReason.FULL, "stderr waits", "stderr")
+    breaker.restore(StopReason.FULL, "stderr")
     assert inlet.breaker == "stdout waits"
-    breaker.restore("stdout")
+    breaker.restore(StopReason.FULL, "stdout")
     assert inlet.breaker is None
 
 

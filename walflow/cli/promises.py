@@ -184,7 +184,8 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
         log, sink = path.source, path.sink
         if not (words[sink].once and graph.connectors[log].connector.traits.positions) or "/" in log.name:
             continue
-        if graph.connectors[sink].connector.traits.positions or not graph.sole_path(log, sink):
+        knows = graph.connectors[sink].connector
+        if knows.traits.positions or knows.traits.frontier or not graph.sole_path(log, sink):
             continue
         losing = graph.losing(log, sink)
         if losing and losing <= set(graph.movable(log)):
@@ -260,7 +261,11 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
     repeats = _repeats(path, words, graph) if words[path.sink].once else []
     logs = graph.logs_behind(path)
     known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)
-    say = in_a_row if graph.connectors[path.source].connector.traits.positions else from_a_file
+    say: Callable[[str], str] = from_a_file
+    if sink.traits.frontier:
+        say = into_a_table
+    elif graph.connectors[path.source].connector.traits.positions:
+        say = in_a_row
     once = say(_listed(sorted(logs))) if known else ""
     return Promise(
         path, words[path.source].source, words[path.sink].sink, kept if sink.traits.forwards else "", repeats, once
@@ -274,6 +279,13 @@ def in_a_row(log: str) -> str:
     )
 
 
+def into_a_table(log: str) -> str:
+    return (
+        f"each event that comes here from {log} is stored once, whatever dies: its position is stored in the same commit, and what {log} "
+        "sends again is recognised by it and acked"
+    )
+
+
 def from_a_file(file: str) -> str:
     return (
         f"each event that comes here from {file} is appended once, also after kill -9: what {file} reads again is recognised by its "
@@ -282,9 +294,12 @@ def from_a_file(file: str) -> str:
 
 
 def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
-    """Whether the sink is a log that does not append again what the source, a log or a file upstream, sends again."""
-    if not (words[sink].once and graph.connectors[sink].connector.traits.positions):
+    """Whether the sink is a log, or has a frontier, and does not store again what the source, a log or a file upstream, sends again."""
+    knows = graph.connectors[sink].connector
+    if not (words[sink].once and (knows.traits.positions or knows.traits.frontier)):
         return False
+    if knows.traits.frontier:
+        return graph.connectors[source].connector.traits.positions and graph.is_straight(sink)
     if graph.connectors[source].connector.traits.positions:
         return graph.is_straight(sink)
     return graph.connectors[source].connector.has_offsets() and graph.is_straight_from_files(sink)
@@ -326,6 +341,10 @@ class WayFromLog(NamedTuple):
     def to_a_log(self) -> bool:
         return self.graph.connectors[self.sink].connector.traits.positions
 
+    @property
+    def to_a_frontier(self) -> bool:
+        return self.graph.connectors[self.sink].connector.traits.frontier
+
 
 @dataclass(frozen=True)
 class RepeatClause:
@@ -352,7 +371,7 @@ TAKEN_AWAY: Final[Sequence[RepeatClause]] = (  # the first that holds
         lambda way: not way.graph.sole_path(way.log, way.sink),
         lambda way: [f"several ways lead here from {way.log.name}"],
     ),
-    RepeatClause(lambda way: way.to_a_log, lambda way: _bent(*way)),
+    RepeatClause(lambda way: way.to_a_log or way.to_a_frontier, lambda way: _bent(*way)),
     RepeatClause(lambda way: bool(way.graph.losing(way.log, way.sink)), _lost_on_the_way),
 )
 

@@ -268,7 +268,7 @@ class Body:
         return self._emitted(node, "out", node.span)
 
     def _emitted(self, node: Expr | None, port: str, span: Span) -> Term | None:
-        """None stands for `event`."""
+        """The term of an `emit`. `node` None stands for `event`."""
         if node is None or (isinstance(node, Root) and node.word == "event"):
             return EmitOf(WholeTerm("event", span) if "event" in self.sets else None, port, span)
         value = term_of(node, self)

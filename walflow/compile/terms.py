@@ -160,7 +160,7 @@ def _record(node: RecordNode, scope: TermScope) -> Term | None:
 
 
 def _check_keys(node: RecordNode, scope: TermScope) -> None:
-    """For keys that are plain text."""
+    """Reports a key that stands twice, of keys that are plain text."""
     seen: set[str] = set()
     for field in node.fields:
         key = "".join(part for part in field.key.parts if isinstance(part, str))

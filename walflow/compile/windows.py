@@ -157,7 +157,7 @@ class Windowing:
 
 
 class _OfGroup(Body):
-    """Where `group` has a value."""
+    """The scope of a select in which `group` has a value."""
 
     def __init__(self, outer: Scope) -> None:
         super().__init__(outer, "select")
@@ -232,7 +232,7 @@ class HavingBody(_OfGroup):
 
 
 def _event_term(node: Expr, scope: Scope) -> Term | None:
-    """Of the event, or constant."""
+    """The term of an expression that depends on the event, or its constant."""
     if depends_on_event(node, scope):
         return term_of(node, Body(scope, "select"))
     constant = fold(node, scope)

@@ -18,7 +18,7 @@ commits are small and the disk is fast.
 
 from walflow.delivery.ages import BacklogAge
 from walflow.delivery.answers import AnswerEvents, meta_of_one
-from walflow.delivery.arriving import Arriving
+from walflow.delivery.arriving import Arriving, came_from
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.dropping import Dropping
 from walflow.delivery.families import LOG_FAMILIES
@@ -50,6 +50,7 @@ __all__ = [
     "Sender",
     "Syncing",
     "Tags",
+    "came_from",
     "measure",
     "measure_writer",
     "meta_of_one",

@@ -5,15 +5,15 @@ from typing import Final
 from walflow.families import Families, Family
 
 LOG_FAMILIES: Final[Families] = {
-    "wal_appended_events_total": Family("counter", "Events made durable since the start."),
-    "wal_appended_bytes_total": Family("counter", "Bytes written for the appended events, headers included."),
+    "wal_appended_events_total": Family("counter", "Events appended to the log and made durable since the start."),
+    "wal_appended_bytes_total": Family("counter", "Bytes appended to the log, with headers."),
     "wal_acked_events_total": Family(
-        "counter", "Events that every sink has acked, or that left by the err port and were acked there."
+        "counter", "Events of the log that every sink has acked, or that left by the err port and were acked there."
     ),
-    "wal_acked_bytes_total": Family("counter", "Bytes of the acked events, without headers."),
+    "wal_acked_bytes_total": Family("counter", "Bytes of acked events, without headers."),
     "wal_failed_events_total": Family("counter", "Events that a sink failed after the log had sent them."),
-    "wal_failed_bytes_total": Family("counter", "Bytes of the failed events, without headers."),
-    "wal_redelivered_bytes_total": Family("counter", "Bytes of the redelivered events, without headers."),
+    "wal_failed_bytes_total": Family("counter", "Bytes of failed events, without headers."),
+    "wal_redelivered_bytes_total": Family("counter", "Bytes of redelivered events, without headers."),
     "wal_rejected_bytes_total": Family("counter", "Bytes of the events that left by the log's err port."),
     "wal_quarantined_bytes_total": Family(
         "counter", "Bytes of the log that could not be read any more and lie in quarantine/."
@@ -27,30 +27,33 @@ LOG_FAMILIES: Final[Families] = {
         'Events that were dropped before they were acked because the log was full, with on_full = "drop_oldest".',
     ),
     "wal_dropped_bytes_total": Family(
-        "counter", "Bytes of the dropped events in the log, computed from their share of a file."
+        "counter", "Bytes of dropped events in the log, computed from their share of a file."
     ),
     "wal_dropped_events": Family("gauge", "Events dropped since the log was made, also before the last restart."),
-    "wal_dropped_bytes": Family("gauge", "Bytes dropped since the log was made."),
+    "wal_dropped_bytes": Family(
+        "gauge", "Bytes of events dropped since the log was made, also before the last restart."
+    ),
     "wal_unsynced_events": Family(
         "gauge",
         'Events that are acked to their sources and not synced. A power cut may take them. 0 with sync = "always".',
     ),
-    "wal_unsynced_seconds": Family("gauge", "Seconds for which the oldest unsynced event has waited for its sync."),
+    "wal_unsynced_seconds": Family("gauge", "Age of the oldest unsynced event: seconds since its ack to the source."),
     "wal_full": Family("gauge", "1 while the log's budget is used, or almost used."),
     "wal_disk_full": Family("gauge", "1 while the disk is full, or no file can be opened."),
     "wal_cannot_read": Family(
-        "gauge", "Lanes for which the disk fails to read the next events. It is tried again; no event is given up."
+        "gauge",
+        "Lanes for which the disk fails to read the next events. The read is tried again; no event is given up.",
     ),
     "wal_read_failures_total": Family("counter", "Reads of the log that the disk failed."),
     "wal_sync_seconds": Family(
         "histogram", 'Time to write and sync a commit; with sync = "interval", time of a sync.'
     ),
-    "wal_commit_bytes": Family("histogram", "Size of a commit."),
-    "wal_low_position": Family("gauge", "Every event up to this position is acked."),
+    "wal_commit_bytes": Family("histogram", "Bytes of a commit: the records that one sync covers."),
+    "wal_low_position": Family("gauge", "Committed offset: every event up to this position is acked by every sink."),
     "wal_durable_position": Family(
         "gauge", "Every event up to this position is on disk, or written if acks do not wait for the disk."
     ),
-    "wal_next_position": Family("gauge", "The position that the next event gets."),
+    "wal_next_position": Family("gauge", "The position (offset) that the next event gets."),
     "wal_backlog_events": Family("gauge", "Events that are durable and that not every sink has acked."),
     "wal_backlog_bytes": Family(
         "gauge", "Bytes of the log after the last position up to which all events are acked."
@@ -81,10 +84,14 @@ LOG_FAMILIES: Final[Families] = {
         "How far the time by which the log stamps its events is ahead of the wall clock, because that was set back. Windows and ages "
         "are right all the same.",
     ),
-    "wal_chunks": Family("gauge", "Number of files with records."),
-    "wal_used_bytes": Family("gauge", "Bytes that count in the budget, with preallocated and spare files."),
-    "wal_budget_bytes": Family("gauge", "The budget: bytes that the log may take on disk, chunk_size x max_chunks."),
-    "wal_fill_ratio": Family("gauge", "Share of the budget that records take, 0 to 1. The breaker triggers at 0.9."),
+    "wal_chunks": Family("gauge", "Chunks (segments) of the log: files with records."),
+    "wal_used_bytes": Family(
+        "gauge", "Bytes of the log that count in its budget, with preallocated and spare files."
+    ),
+    "wal_budget_bytes": Family("gauge", "The log's budget: bytes that it may take on disk, chunk_size x max_chunks."),
+    "wal_fill_ratio": Family(
+        "gauge", "Share of the log's budget that records take, 0 to 1. The breaker triggers at 0.9."
+    ),
     "wal_full_in_seconds": Family(
         "gauge",
         "Seconds until the log is full, if what waits in it grows as it did in the last minute. +Inf: it does not grow.",

@@ -209,7 +209,7 @@ def _begins(way: str, value: object) -> Begins:
 
 
 def _in_line(pattern: str) -> str:
-    """Anywhere in a line."""
+    """The pattern, so that it may match anywhere in a line."""
     anchored = pattern.startswith("^") and "|" not in pattern
     return f"(?m)^(?:{pattern})" if anchored else f"(?m)^.*?(?:{pattern})"
 

@@ -180,7 +180,7 @@ class _Layout:
         return len(rest) - len(rest.lstrip())
 
     def _line(self, place: int) -> int:
-        """Where it begins."""
+        """The offset at which the line begins."""
         return self._source.text.rfind("\n", 0, self._begin(place)) + 1
 
     def _begin(self, place: int) -> int:

@@ -19,7 +19,7 @@ _OF_PIPELINES = ("engine", SPARK)
 
 
 def check_directive(directive: Directive, scope: Names) -> None:
-    """Of a file."""
+    """Checks a directive at the head of a file."""
     if directive.name.text in _OF_PIPELINES:
         hint = "write it behind the word `pipeline` of one pipeline; `walflow run --engine spark` is for all"
         scope.report(error(f"`{directive.name.text}` stands at the head of a pipeline", directive.name.span, hint))

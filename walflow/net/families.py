@@ -5,7 +5,7 @@ from typing import Final
 from walflow.families import Families, Family
 
 CLIENT_FAMILIES: Final[Families] = {
-    "connections_total": Family("counter", "Connections made to the peer."),
+    "connections_total": Family("counter", "Connections that the client has made to its peer."),
     "unlinked_bytes_total": Family(
         "counter", "Bytes from the peer that were dropped because no pipeline is linked to the source."
     ),
@@ -18,7 +18,9 @@ SERVER_FAMILIES: Final[Families] = {
         "counter",
         "Connections closed because they were idle, did not answer a ping, or had to make room for a new client.",
     ),
-    "refused_connections_total": Family("counter", "Connections closed at once because there were too many."),
+    "refused_connections_total": Family(
+        "counter", "Connections of clients that were closed at once because there were too many."
+    ),
     "failed_handshakes_total": Family(
         "counter", "Connections whose TLS or WebSocket handshake failed or took too long."
     ),
@@ -34,7 +36,7 @@ REQUEST_FAMILIES: Final[Families] = {
 }
 
 BROKER_FAMILIES: Final[Families] = {
-    "messages_total": Family("counter", "Messages that were given to the client of the broker."),
+    "messages_total": Family("counter", "Messages that were given to the client of the broker (Kafka, MQTT)."),
     "retried_messages_total": Family(
         "counter", "Messages that were given to the client of the broker again after a failure."
     ),

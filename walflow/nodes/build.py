@@ -113,7 +113,8 @@ class _Builder:
 
     def _sink(self, plan: ConnectorPlan) -> SinkNode:
         linked = any(link.target == plan.id for link in self._assembly.links)
-        return SinkNode(str(plan.id), self._errs[plan.id], plan.codec, plan.postframing, linked=linked)
+        codec = plan.connector.sink_codec(plan.codec)
+        return SinkNode(str(plan.id), self._errs[plan.id], codec, plan.postframing, linked=linked)
 
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(
@@ -281,7 +282,7 @@ class _Builder:
         return plan is None or port.name in plan.connector.ports_used().outputs
 
     def _add_unlinked_errs(self) -> None:
-        """They can be watched too."""
+        """Adds the err ports that nothing is linked to: they can be watched too."""
         connectors = {Port(node, ERR): err for node, err in self._errs.items()}
         for port, err in (connectors | self._pipeline_errs).items():
             if err.target is None and port.name == ERR and self._has(port):

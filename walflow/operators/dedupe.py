@@ -49,8 +49,8 @@ select event from once into out;
         "deduplicated_events_total": Family(
             "counter", "Events that were dropped because an event with the same key had been delivered."
         ),
-        "keyless_events_total": Family("counter", "Events without the key, which pass unchanged."),
-        "known_keys": Family("gauge", "Keys that count as seen."),
+        "keyless_events_total": Family("counter", "Events without the key of qos::dedupe, which pass unchanged."),
+        "known_keys": Family("gauge", "Keys that qos::dedupe remembers: an event with one of them is dropped."),
     }
 
     key: str = Field(

@@ -38,7 +38,7 @@ select event from turns/a into out/ws0;
 select event from turns/b into out/ws1;
 """
     families: ClassVar[Families] = {
-        "open_outputs": Family("gauge", "Outputs whose sinks accept events."),
+        "open_outputs": Family("gauge", "Outputs of qos::roundrobin whose sinks accept events."),
         "retried_events_total": Family("counter", "Events that one output failed and another one then got."),
         **HELD,
     }

@@ -229,7 +229,7 @@ class _Origins:
                 return None
             elif plan.connector.traits.forwards:
                 found += [Port(plan.id, name) for name in plan.connector.ports_used().inputs]
-            elif plan.connector.traits.decodes and plan.codec is not None:
+            elif plan.connector.traits.decodes and plan.codec is not None and not plan.connector.mixed():
                 codecs[plan.codec.name] = None
             else:
                 return None

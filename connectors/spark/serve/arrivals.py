@@ -52,7 +52,7 @@ class Arrivals:
             known.insert(at, new)
 
     def forget(self, floor: int) -> None:
-        """What lies below."""
+        """Forgets what is known of positions below `floor`."""
         del self._known[: bisect_left(self._known, floor, key=_last)]
 
     def unknown(self, first: int, end: int) -> Iterator[tuple[int, int]]:

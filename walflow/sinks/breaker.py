@@ -1,0 +1,54 @@
+"""Why the sources of a sink are stopped. There may be several reasons at a time; the breaker is restored with the last."""
+
+from enum import Enum
+from typing import Final
+
+from walflow.contract import Inlet
+
+
+class StopReason(Enum):
+    """The kinds of reasons. The first one that there is, is shown."""
+
+    TROUBLE = "nothing can be delivered now"
+    FULL = "enough waits"
+
+
+class SinkBreaker:
+    """The breaker of one inlet. Several engines may share it, each with a `key`: a sink that writes to two streams."""
+
+    def __init__(self, inlet: Inlet) -> None:
+        self.reason = ""  # that is shown; "": the sources may send
+        self._inlet = inlet
+        self._reasons: dict[tuple[StopReason, str], str] = {}
+
+    def __repr__(self) -> str:
+        return f"<SinkBreaker {self.reason or 'open'}>"
+
+    def has(self, kind: StopReason, key: str = "") -> bool:
+        return (kind, key) in self._reasons
+
+    def trigger(self, kind: StopReason, reason: str, key: str = "") -> None:
+        if self._reasons.get((kind, key)) != reason:
+            self._reasons[kind, key] = reason
+            self._show()
+
+    def restore(self, kind: StopReason, key: str = "") -> None:
+        if self._reasons.pop((kind, key), None) is not None:
+            self._show()
+
+    def _show(self) -> None:
+        before, self.reason = self.reason, self._first()
+        if self.reason and self.reason != before:
+            self._inlet.trigger(self.reason)
+        elif before and not self.reason:
+            self._inlet.restore()
+
+    def _first(self) -> str:
+        for kind in ORDER:
+            for (of, _), reason in self._reasons.items():
+                if of is kind:
+                    return reason
+        return ""
+
+
+ORDER: Final = tuple(StopReason)
