@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from walflow.contract import CONTRACT, Connector, Guarantee, Traits
+from walflow.contract import CONTRACT, Connector, Guarantee
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors, find
 
@@ -65,7 +65,7 @@ class FromTheFuture(Mine):
 
 
 class FromThePast(Mine):
-    traits: ClassVar[Traits] = Traits(transactional=True)
+    transactional: ClassVar[bool] = True
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from connectors.sqlite.rows import WHOLE, Column, columns_of
 from connectors.sqlite.sink import TableWork
 from connectors.sqlite.table import CannotUse, SqliteTable, columns_in
-from walflow import CodecUse, Connector, Guarantee, Inlet, JobSink, Need, Outlet, Ports, Traits
+from walflow import CodecUse, Connector, Families, Family, Guarantee, Inlet, JobSink, Need, Outlet, Ports, Traits
 from walflow.files import writable_file
 from walflow.frontier import RENEWED
 
@@ -27,6 +27,13 @@ class Sqlite(Connector):
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, frontier=True)
+    families: ClassVar[Families] = {
+        "rows_total": Family("counter", "Rows that were stored in the table."),
+        "known_events_total": Family(
+            "counter",
+            "Events that were sent again and that the table had already: they were acked and not stored again.",
+        ),
+    }
 
     path: str = Field(min_length=1, description="The file. It is made if it is missing; its directory is not.")
     table: str = Field(default="events", min_length=1, max_length=200, description="The table.")
