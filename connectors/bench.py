@@ -18,10 +18,22 @@ from typing import ClassVar, Final, Protocol, Self, cast
 
 from pydantic import Field, model_validator
 
-from walflow import Block, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Scheduler, WalflowError
-from walflow.extras import lacks
-from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
-from walflow.size import Size
+from walflow import (
+    Block,
+    CodecUse,
+    Connector,
+    Guarantee,
+    Inlet,
+    Outlet,
+    Ports,
+    Risk,
+    Scheduler,
+    Size,
+    Traits,
+    WalflowError,
+    lacks,
+)
+from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
 
 try:
     from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
@@ -45,8 +57,7 @@ class Bench(Connector):
     long each took to reach it. The daemon drains and stops when the source has sent everything, or when
     `stop_after_events` or `stop_after_secs` is reached. Then the report goes to stdout. Needs the extra `hdr`."""
 
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, decodes=False, takes_bytes=False)
 
     path: str | None = Field(
         default=None,

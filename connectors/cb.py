@@ -29,6 +29,7 @@ from walflow import (
     Ports,
     Receipt,
     StreamId,
+    Traits,
     WalflowError,
 )
 from walflow.framing import LINES
@@ -51,8 +52,7 @@ class Cb(Connector):
     came, and stops the daemon. The sink does what the event's field `cb`, or its metadata `$cb`, says: `ack`, `fail`,
     `trigger` (or `close`), `restore` (or `open`), or an array of these. It acks nothing else."""
 
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    transactional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, transactional=True, decodes=False, takes_bytes=False)
 
     paths: list[str] = Field(
         default_factory=list[str], description="Files to send. Each line is an event. The files take turns."

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Stream, Timer
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Stream, Timer, Traits
 
 LOOK: Final = 1.0  # seconds between looks at the clock
 SET_BACK: Final = 60.0  # seconds; a clock that goes back less is being trimmed, and repeats no event
@@ -53,7 +53,7 @@ class Crononome(Connector):
     "id": n, "trigger": {"name": …, "payload": …}}`. The metadata `$crononome.trigger` holds the entry's name."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
 
     entries: list[Entry] = Field(
         min_length=1,

@@ -5,7 +5,7 @@ from typing import ClassVar, cast
 
 from pydantic import Field
 
-from walflow import Block, CannotDecode, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import Block, CannotDecode, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Traits
 
 NANOS = 1_000_000_000
 
@@ -15,7 +15,7 @@ class Exit(Connector):
     the keys below."""
 
     ports: ClassVar[Ports] = Ports(inputs=("in",), outputs=())
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
 
     delay: int = Field(default=0, ge=0, strict=True, description="Nanoseconds from the event to the stop.")
     graceful: bool = Field(

@@ -7,10 +7,23 @@ from typing import ClassVar, Final, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from walflow import Block, Codec, CodecUse, Connector, Guarantee, Inlet, Outlet, Receipt, StreamId, WalflowError
-from walflow.delivery.held import HeldEvents
-from walflow.delivery.sender import InFlight, Sender, SendLimits
-from walflow.size import Size
+from walflow import (
+    Block,
+    Codec,
+    CodecUse,
+    Connector,
+    Families,
+    Family,
+    Guarantee,
+    Inlet,
+    Outlet,
+    Receipt,
+    Size,
+    StreamId,
+    Traits,
+    WalflowError,
+)
+from walflow.delivery import HeldEvents, InFlight, Sender, SendLimits
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
 
@@ -24,9 +37,12 @@ class Stopped(WalflowError):
 
 
 class Memory(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-    transactional: ClassVar[bool] = True
-    forwards: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, transactional=True, forwards=True, passes=True)
+    families: ClassVar[Families] = {
+        "memory_backlog_events": Family("gauge", "Events in memory that not every sink has acked."),
+        "memory_backlog_bytes": Family("gauge", "Bytes of the blocks in memory that contain these events."),
+        "memory_full": Family("gauge", "1 while the buffer in memory is full."),
+    }
 
     max_elements: int | None = Field(
         default=None,
@@ -138,7 +154,7 @@ class Buffer:
         if self._most_bytes is not None and size > self._most_bytes:
             self._inlet.reject(block, f"event of {size} bytes is larger than max_bytes, {self._most_bytes}")
         elif self._waiting or not self._fits(block):
-            if self._inlet.replaceable:
+            if self._inlet.upstream.replaceable:
                 self._trigger()
                 self._inlet.fail(block, BufferFull(f"{self._out.name} is full"))
                 return

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, MetricValue, Outlet, Ports, Timer
+from walflow import CodecUse, Connector, Guarantee, Inlet, MetricValue, Outlet, Ports, Timer, Traits
 
 NANOS: Final = 1_000_000_000
 
@@ -16,7 +16,7 @@ class MetricEvents(Connector):
     is that of the codec `influx`: `measurement`, `tags`, `fields` and `timestamp`."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
 
     interval: int = Field(
         default=10 * NANOS,

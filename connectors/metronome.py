@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, PrivateAttr
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Timer
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Timer, Traits
 
 NANOS = 1_000_000_000
 
@@ -16,7 +16,7 @@ class Metronome(Connector):
     after one interval."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
 
     interval: int = Field(gt=0, strict=True, description="Nanoseconds from one event to the next.")
 

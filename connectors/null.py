@@ -3,19 +3,21 @@
 import asyncio
 from typing import ClassVar
 
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet
+from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Risk, Traits
 
 
 class Null(Connector):
     """As a sink, it acks and drops every event. As a source, it sends nothing."""
 
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, decodes=False, takes_bytes=False)
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
             source="sends nothing",
             sink="an event is acked and dropped",
-            warnings=("what reaches it is dropped, and the log upstream deletes it too",) if behind_log else (),
+            warnings=(Risk("dropped", "what reaches it is dropped, and the log upstream deletes it too"),)
+            if behind_log
+            else (),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

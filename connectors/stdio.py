@@ -77,7 +77,7 @@ class Stdio(Connector):
         return behind_log if self.when_closed is None else self.when_closed == "hold"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        consoles = Consoles(inlet, self.stream, holds=self._holds(inlet.behind_log))
+        consoles = Consoles(inlet, self.stream, holds=self._holds(inlet.upstream.behind_log))
         inlet.serve(consoles.accept)
         try:
             if out.linked:

@@ -9,12 +9,19 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from walflow import Claim, Guarantee, Inlet, Need, Outlet
-from walflow.net import check_socket_path
-from walflow.net.client import ClientConnector, StreamClient, acks_of
-from walflow.net.connection import Connection
-from walflow.net.needs import to_make_socket, to_reach_socket
-from walflow.net.server import SINK, ServerConnector, StreamServer
-from walflow.net.sockets import UnixListener
+from walflow.net import (
+    SENT_TO_CLIENTS,
+    ClientConnector,
+    Connection,
+    ServerConnector,
+    StreamClient,
+    StreamServer,
+    UnixListener,
+    acks_of,
+    check_socket_path,
+    to_make_socket,
+    to_reach_socket,
+)
 
 LOOK: Final = 1.0  # seconds between looks at the socket file
 
@@ -48,7 +55,7 @@ class UnixSocketServer(ServerConnector):
         return Guarantee(
             source="what a client has sent is safe once a log has acked it. The socket itself does not tell the "
             "client; an echo sent from below the log does",
-            sink=SINK,
+            sink=SENT_TO_CLIENTS,
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

@@ -14,32 +14,45 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from walflow import Claim, CodecUse, Connector, FailStop, Guarantee, Inlet, Need, Outlet, Recalled, Risk
+from walflow import (
+    Claim,
+    CodecUse,
+    Connector,
+    FailStop,
+    Families,
+    Guarantee,
+    Inlet,
+    Need,
+    Outlet,
+    Recalled,
+    Risk,
+    Size,
+    Traits,
+)
 from walflow.delivery import (
+    LOG_FAMILIES,
     Arriving,
     Checkpoints,
     Dropping,
     LogSink,
     LogSource,
     Syncing,
+    Tags,
     measure,
     measure_writer,
     recall,
 )
-from walflow.delivery.tag import Tags
-from walflow.log_thread import error_on_thread, read_on_thread
-from walflow.needs import made_directory, room, unlocked
-from walflow.size import Size
+from walflow.files import error_on_thread, made_directory, read_on_thread, room, unlocked
 from walflow.wal import Commit, Log, LogOptions
 
 APPENDED_AGAIN: Final = ". What a log upstream sends again after a crash is appended again"
 
 
 class Wal(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-    transactional: ClassVar[bool] = True
-    forwards: ClassVar[bool] = True
-    positions: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        codec=CodecUse.FORBIDDEN, transactional=True, forwards=True, passes=True, positions=True
+    )
+    families: ClassVar[Families] = LOG_FAMILIES
 
     path: str = Field(
         min_length=1,
@@ -221,7 +234,7 @@ class RunningLog:
 
 async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
     """Before it takes events, so before the sources upstream may send any."""
-    wanted = inlet.recalled_by
+    wanted = inlet.upstream.recalled_by
     if not wanted or not log.recovery.backlog:
         return
     found: dict[str, Sequence[Recalled]] = {}
@@ -240,7 +253,7 @@ async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
 
 async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
     """Before it takes events. None: no log and no file upstream sends it what it may know again."""
-    if not (inlet.straight or inlet.straight_files):
+    if not (inlet.upstream.straight or inlet.upstream.straight_files):
         return None
     arriving = Arriving(log, inlet)
     try:

@@ -12,8 +12,9 @@ from walflow.diagnostics import (
     one_of,
     render,
     render_all,
-    warning,
 )
+from walflow.warnings import warning
+from walflow.warnings.unused import UNUSED
 
 
 def span(text: str, part: str, name: str = "main.troy", order: int = 0) -> Span:
@@ -55,7 +56,7 @@ def test_without_a_place() -> None:
 
 def test_by_file_and_place_each_once() -> None:
     first, second = span("a b", "b", "z.troy", 0), span("a b", "a", "a.troy", 1)
-    found = [error("3", second), warning("2", first, name="unused"), error("1"), warning("2", first, name="unused")]
+    found = [error("3", second), warning(UNUSED, "2", first), error("1"), warning(UNUSED, "2", first)]
     assert [diagnostic.message for diagnostic in in_order(found)] == ["1", "2", "3"]
 
 
@@ -70,7 +71,7 @@ def test_a_span_reads_as_its_place() -> None:
     place = span("one\n  two", "two")
     assert str(place) == "main.troy:2:3"
     assert repr(place) == "<Span main.troy:2:3 'two'>"
-    assert str(warning("odd", place, name="unused")) == "main.troy:2:3: warning: odd"
+    assert str(warning(UNUSED, "odd", place)) == "main.troy:2:3: warning: odd"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_of_many_the_first_are_shown_errors_before_warnings() -> None:
     text = "x" * 20_000
     source = Source("main.troy", text)
     found = [
-        *(warning("odd", Span(source, at, at + 1), name="unused") for at in range(10_000)),
+        *(warning(UNUSED, "odd", Span(source, at, at + 1)) for at in range(10_000)),
         *(error("no", Span(source, at, at + 1)) for at in range(10_000, 10_010)),
     ]
     lines = render_all(found).splitlines()

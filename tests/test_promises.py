@@ -29,8 +29,9 @@ from connectors.unix import UnixSocketClient, UnixSocketServer
 from connectors.wal import Wal
 from connectors.ws import WsClient, WsServer
 from walflow.cli.promises import from_a_file, in_a_row, lost_state
-from walflow.contract import Connector
+from walflow.contract import Connector, risk_name
 from walflow.plan.assembly import StateDomain
+from walflow.warnings import registered
 from walflow_kernel.shipping import Keeping, ShippedPipeline, packed_text
 
 TESTS = Path(__file__).parent
@@ -642,6 +643,28 @@ def test_the_test_that_holds_it_exists(name: str) -> None:
     tree = ast.parse((TESTS / file).read_text())
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     assert function in names
+
+
+WITH_SECRETS: list[Connector] = [
+    KafkaProducer.model_validate(
+        {
+            "brokers": ["h:1"],
+            "topic": "t",
+            "tls": {"cert": "c", "key_password": "s"},
+            "sasl": {"username": "u", "password": "s"},
+        }
+    ),
+    KafkaProducer.model_validate({"brokers": ["h:1"], "topic": "t", "sasl": {"username": "u", "password": "s"}}),
+    MqttPublisher.model_validate({"url": "mqtt://h", "topic": "t", "username": "u", "password": "s"}),
+    MqttPublisher.model_validate({"url": "mqtts://h", "topic": "t", "tls": {"cert": "c", "key_password": "s"}}),
+]
+
+
+@pytest.mark.parametrize("connector", [*MADE, *WITH_SECRETS], ids=repr)
+def test_each_warning_has_a_name_by_which_a_flow_permits_it(connector: Connector) -> None:
+    for behind_log in (True, False):
+        warnings = connector.guarantee(behind_log=behind_log).warnings
+        assert [one for one in warnings if risk_name(one) == "risk" or risk_name(one) not in registered()] == []
 
 
 def test_no_entry_is_left_over() -> None:

@@ -1,10 +1,11 @@
 """Connector types come from entry points, and what is wrong with one is a line that names its distribution."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from walflow.contract import Connector, Guarantee
+from walflow.contract import CONTRACT, Connector, Guarantee
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors, find
 
@@ -54,6 +55,37 @@ def test_a_type_is_imported_when_it_is_asked_for(tmp_path: Path) -> None:
 )
 def test_what_is_no_connector_is_refused(tmp_path: Path, value: str, why: str) -> None:
     distribution(tmp_path, "stranger", f"odd = {value}")
+    with pytest.raises(NotLoadable) as refused:
+        find("odd", connectors())
+    assert str(refused.value) == f"connector type odd of stranger {why}"
+
+
+class FromTheFuture(Mine):
+    contract: ClassVar[int] = 99
+
+
+class FromThePast(Mine):
+    transactional: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (
+            "FromTheFuture",
+            f"is written for version 99 of the contract, and this walflow has {CONTRACT}: install a newer walflow",
+        ),
+        (
+            "FromThePast",
+            (
+                "sets `transactional` on its class: since version 2 of the contract it stands in `traits`, as "
+                "`traits: ClassVar[Traits] = Traits(transactional=…)`"
+            ),
+        ),
+    ],
+)
+def test_a_connector_of_another_contract_is_refused(tmp_path: Path, name: str, why: str) -> None:
+    distribution(tmp_path, "stranger", f"odd = {__name__}:{name}")
     with pytest.raises(NotLoadable) as refused:
         find("odd", connectors())
     assert str(refused.value) == f"connector type odd of stranger {why}"

@@ -1,6 +1,6 @@
 """walflow: connectors and pipelines wired along declared links, with a write-ahead log between them.
 
-What a connector, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
+What a connector, an operator, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
 network need. No other module is promised to keep its names.
 """
 
@@ -10,6 +10,7 @@ from walflow import interrupted as interrupted  # before what takes a third of a
 from walflow.backoff import Backoff
 from walflow.codecs.per_event import EventCodec
 from walflow.contract import (
+    CONTRACT,
     Claim,
     CodecUse,
     Connector,
@@ -30,6 +31,8 @@ from walflow.contract import (
     Scheduler,
     Stream,
     Timer,
+    Traits,
+    Upstream,
 )
 from walflow.errors import (
     CannotDecode,
@@ -41,11 +44,13 @@ from walflow.errors import (
     Unusable,
     WalflowError,
 )
-from walflow.event import Block, Codec, Cutting, Frames, Framing, Origin, StreamId, Verdict
+from walflow.event import Block, Codec, Cutting, Frames, Framing, Node, Origin, StreamId, Verdict
+from walflow.families import Families, Family
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
 from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
+from walflow.operators.operator import Operator, OperatorContext, OutPort, Running
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
 from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, PeerSink, SinkBreaker, SinkPeer, SinkWork
@@ -53,7 +58,12 @@ from walflow.size import Size
 
 __version__ = "0.1.0"
 
+from walflow.diagnostics import did_you_mean
+from walflow.extras import lacks
+from walflow.positions import Range, WrittenPositions
+
 __all__ = [
+    "CONTRACT",
     "Backoff",
     "Block",
     "CannotDecode",
@@ -69,6 +79,8 @@ __all__ = [
     "EachPiece",
     "EventCodec",
     "FailStop",
+    "Families",
+    "Family",
     "Frames",
     "Framing",
     "Gate",
@@ -85,20 +97,26 @@ __all__ = [
     "MetricValue",
     "Misconfigured",
     "Need",
+    "Node",
     "NotAvailable",
     "NotDelivered",
     "Objection",
     "OneJob",
+    "Operator",
+    "OperatorContext",
     "Origin",
+    "OutPort",
     "Outlet",
     "PeerSink",
     "Ports",
     "Processor",
+    "Range",
     "ReadFailed",
     "Recalled",
     "Receipt",
     "Refused",
     "Risk",
+    "Running",
     "Scheduler",
     "SinkBreaker",
     "SinkPeer",
@@ -108,10 +126,15 @@ __all__ = [
     "Stream",
     "StreamId",
     "Timer",
+    "Traits",
     "Unusable",
+    "Upstream",
     "Verdict",
     "WalflowError",
     "Worked",
+    "WrittenPositions",
     "__version__",
+    "did_you_mean",
     "known_keys",
+    "lacks",
 ]

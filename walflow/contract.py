@@ -8,14 +8,20 @@ other lifecycle callbacks. Receipts from an earlier run have no effect.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self
+from types import MappingProxyType
+from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, ReadPlace, StreamId
+from walflow.families import Families
 from walflow.needs import Need
+
+CONTRACT: Final = 2
+"""The version of what stands here and in `walflow`, `walflow.net` and `walflow.delivery`. docs/reference/connector-contract.md says
+what each one changed. A connector may say in `contract` which one it was written for."""
 
 
 class Ports(NamedTuple):
@@ -42,7 +48,7 @@ class Claim(NamedTuple):
 
 class Risk(str):
     """A warning of a `Guarantee`, with the name by which `# check: allow NAME` in a flow file permits it: one of
-    `walflow.diagnostics.WARNINGS`, or a name of your own. A warning that is a plain string has the name `risk`."""
+    `walflow check --list-warnings`, or a name of your own. A warning that is a plain string has the name `risk`."""
 
     name: str
 
@@ -74,7 +80,7 @@ class Guarantee(NamedTuple):
 
 class Recalled(NamedTuple):
     """Events of a source that the log behind it had not delivered when it was opened. `value`: what their metadata has
-    under `Connector.recalls`."""
+    under `Traits.recalls`."""
 
     value: object
     events: int
@@ -90,32 +96,49 @@ class Objection(NamedTuple):
     hint: str = ""
 
 
-class Connector(BaseModel):
-    """A connector type. Its fields are its configuration (the `config` record of a flow file). The fields' descriptions
-    are the reference.
+class Traits(NamedTuple):
+    """What walflow asks of a connector type, besides its ports. It knows no type by its name.
+
+    `codec`: whether a definition names one. `messages`: it reads and writes messages. Without pre- and postprocessors,
+    each message is an event. It uses `Stream.feed_messages` and `Inlet.messages`. `decodes`: with a codec, each event that
+    it sends is what the codec made of bytes that came. `takes_bytes`: with a codec, the other side reads and writes
+    bytes, so something has to tell the events apart.
 
     `transactional`: the source half needs the outcome of every block (a log, a broker's consumer). `forwards`: the
     source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
-    `answers`: all that the source half sends are answers to what the sink half accepted, so a drain does not stop it.
+    `passes`: of one that forwards, it sends on the events as they came; so `walflow test` can stand in for it.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
-    no mistake if nothing is linked to its `out`, because others read it as well. `frontier`: the sink half stores in its receiver, in the
-    same commit as the events, which positions of a log it has (`walflow.frontier`). `messages`: it reads and writes
-    messages. Without pre- and postprocessors, each message is an event. It uses `Stream.feed_messages` and
-    `Inlet.messages`.
+    no mistake if nothing is linked to its `out`, because others read it as well. `recalls`: of its events' metadata, the
+    two keys of what `Outlet.recalled` gives back. `answers`: all that the source half sends are answers to what the sink
+    half accepted, so a drain does not stop it. `frontier`: the sink half stores in its receiver, in the same commit as the
+    events, which positions of a log it has (`walflow.frontier`).
     """
+
+    codec: CodecUse = CodecUse.REQUIRED
+    messages: bool = False
+    decodes: bool = True
+    takes_bytes: bool = True
+    transactional: bool = False
+    forwards: bool = False
+    answers: bool = False
+    passes: bool = False
+    positions: bool = False
+    frontier: bool = False
+    output_optional: bool = False
+    recalls: tuple[str, str] | None = None
+
+
+class Connector(BaseModel):
+    """A connector type. Its fields are its configuration (the `config` record of a flow file). The fields' descriptions
+    are the reference. `traits` says what it is: `Traits(messages=True)`, or of a class that is derived from another,
+    `Other.traits._replace(messages=True)`. `families` says what each metric means that it counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
+    contract: ClassVar[int] = CONTRACT
     ports: ClassVar[Ports] = Ports()
-    codec: ClassVar[CodecUse] = CodecUse.REQUIRED
-    transactional: ClassVar[bool] = False
-    forwards: ClassVar[bool] = False
-    answers: ClassVar[bool] = False
-    positions: ClassVar[bool] = False
-    frontier: ClassVar[bool] = False
-    output_optional: ClassVar[bool] = False
-    messages: ClassVar[bool] = False
-    recalls: ClassVar[tuple[str, str] | None] = None  # of its events' metadata: see `Outlet.recalled`
+    traits: ClassVar[Traits] = Traits()
+    families: ClassVar[Families] = {}
 
     def ports_used(self) -> Ports:
         """The ports of this instance, if they depend on its configuration (for example, whether a file is read or
@@ -140,7 +163,7 @@ class Connector(BaseModel):
         events that are acked. A log does, and a file that is followed. If it is not `transactional` (it uses `Stream.mark`),
         its only preprocessor may be one that cuts a stream into events, as `separate`: otherwise no byte of the stream is
         known at which an event begins."""
-        return self.transactional
+        return self.traits.transactional
 
     def has_offsets(self) -> bool:
         """Whether this instance's streams have a `place`. Then a log recognises what comes again after a crash."""
@@ -282,7 +305,7 @@ class Half(Protocol):
         ...
 
     def counter(self, name: str) -> Counter:
-        """`name` in base units with `_total`, for instance "orphaned_events_total"."""
+        """`name` in base units with `_total`, for instance "orphaned_events_total". `Connector.families` has its help."""
         ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
@@ -307,27 +330,38 @@ class Half(Protocol):
         ...
 
 
+class Upstream(NamedTuple):
+    """What is known of the sources whose events come to a sink, and of the ways by which they come.
+
+    `behind_log`: a source that resends is upstream: it forgets events that are acked. `sole_path`: each block comes at
+    most once (no second way here from the same source). `straight`: and each log upstream comes here by links and
+    stateless selects alone: what it settles, this sink has. `straight_files`: and so does each file upstream that is
+    followed.
+
+    `replaceable`: others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round
+    robin). Then it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of
+    holding it. If only a try shows whether it can, it restores after a backoff, and triggers again when the try fails.
+
+    `recalled_by`: for a log, the sources of which it is the only sink, and `Traits.recalls` of each.
+    """
+
+    behind_log: bool = False
+    sole_path: bool = True
+    straight: bool = False
+    straight_files: bool = False
+    replaceable: bool = False
+    recalled_by: Mapping[str, tuple[str, str]] = MappingProxyType({})
+
+
 class Inlet(Half, Protocol):
     """The interface of the sink half. Blocks arrive in the connector's own codec and framing (with CodecUse.FORBIDDEN:
     unchanged). So their `frames.data` is what to write. For every block taken, the sink must call exactly one of ack,
     fail and reject, in any order. When a run ends, its remaining blocks are failed."""
 
-    behind_log: bool  # a source that resends is upstream: it forgets events that are acked
     encoded: bool  # postprocessors change the bytes of the events: they are no longer what the codec writes
-    sole_path: bool  # each block comes at most once (no second way here from the same source)
-    straight: (
-        bool  # and each log upstream comes here by links and stateless selects alone: what it settles, this sink has
-    )
-    straight_files: bool  # and so does each file upstream that is followed
-    replaceable: bool
-    """Others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round robin). Then
-    it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of holding it. If only
-    a try shows whether it can, it restores after a backoff, and triggers again when the try fails."""
 
     @property
-    def recalled_by(self) -> Mapping[str, tuple[str, str]]:
-        """For a log: the sources of which it is the only sink, and `Connector.recalls` of each."""
-        ...
+    def upstream(self) -> Upstream: ...
 
     async def take(self) -> list[Block]:
         """All waiting blocks, at least one."""
@@ -382,7 +416,7 @@ class Inlet(Half, Protocol):
         ...
 
     def remember(self, source: str, events: Sequence[Recalled]) -> None:
-        """For a log, before it takes events: what it has of one of `recalled_by`."""
+        """For a log, before it takes events: what it has of one of `Upstream.recalled_by`."""
         ...
 
     def on_reopen(self, call: Callable[[], None]) -> None:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -121,40 +121,6 @@ Report = Callable[[Diagnostic], None]
 
 def error(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:
     return Diagnostic("error", without_secrets(message), span, hint)
-
-
-# what `# check: allow NAME` may name; the warnings of connectors, a `Risk` each, are among them
-WARNINGS: Mapping[str, str] = {
-    "credential": "A password or a token stands in the flow file.",
-    "deletes": "A full log deletes events that no sink has acked.",
-    "dropped": "Events end there and are dropped.",
-    "emptied": "Every start empties or overwrites a file.",
-    "ends-in-let": "A script ends in a `let`, and what leaves is its value.",
-    "many-files": "A log makes a new file so often that it is slow.",
-    "never-comes": "The time of a cron entry never comes.",
-    "no-default": "A `match` has no `default`.",
-    "no-effect": "A key or a directive has no effect.",
-    "no-log": "What fails is lost, because no log is upstream.",
-    "not-on-disk": "A log is in memory, and its name says that it is on disk.",
-    "open-to-network": "A listener has no TLS, or a token goes over the network without TLS.",
-    "other-kind": "A value is compared with a value of another kind.",
-    "risk": "A warning of a connector of another package.",
-    "separator": "The bytes of a codec may hold the separator.",
-    "short-window": "A window is so short that its interval may have the wrong unit.",
-    "state-in-memory": "State or open windows are lost when walflow stops.",
-    "stays-in-daemon": "A pipeline cannot run on Spark.",
-    "unconfirmed": "A peer that dies, or a network, loses events that are acked.",
-    "unknown-name": "A name is asked for that nothing has.",
-    "unlinked": "No link or select leads to a port or comes from it.",
-    "unreached": "A statement or a case is never reached.",
-    "unused": "What is defined or created has no use.",
-    "written-otherwise": "The file is read otherwise than it is written.",
-}
-
-
-def warning(message: str, span: Span | None = None, hint: str | None = None, *, name: str) -> Diagnostic:
-    """`name`: one of WARNINGS."""
-    return Diagnostic("warning", without_secrets(message), span, hint, name)
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -48,8 +48,9 @@ class Origin(NamedTuple):
     `Block.positions` says which event has which. `acked_below`: every position below it is acked and that is on disk,
     so these events never come again, and a sink may forget what it knows of them. `term`: a random number of the part of the log
     that they are in. A position that was given to another event, because the log lost some or was restored from a copy, has
-    another term. None: not known. `settled`: on this way, all events up to that position have an outcome. `held_by`: the log as
-    it is now; None in a test of a flow."""
+    another term. None: not known. `settled`: on this way, all events up to that position have an outcome. `place`: of events
+    of a file that is followed, the file, which knows how it is now; `log` is then a number of the file, and a position is an
+    offset in it. `held_by`: the log as it is now; None in a test of a flow."""
 
     log: str
     first: int
@@ -58,6 +59,7 @@ class Origin(NamedTuple):
     term: int | None = None
     settled: int = 0
     held_by: PositionLog | None = None
+    place: "ReadPlace | None" = None
 
     @property
     def part(self) -> str:
@@ -76,13 +78,6 @@ class ReadPlace(Protocol):
         """As it is now, without `first` and `last`. `log`: a random number, in hexadecimal, of what the file is now; it has another
         one as soon as it may have other bytes at an offset where events were sent from."""
         ...
-
-
-class ReadFrom(NamedTuple):
-    """The file that a block was read from. `origin`: as it was then."""
-
-    origin: Origin
-    place: ReadPlace
 
 
 class Framing(Protocol):
@@ -311,7 +306,7 @@ class Block:
         weight: int | None = None,
         positions: Sequence[int] | None = None,
         port: str = "in",
-        read_from: ReadFrom | None = None,
+        read_from: Origin | None = None,
     ) -> None:
         """`positions` may be left out if the events are those of `origin`, one for each of its positions."""
         self.stream = stream

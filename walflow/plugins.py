@@ -35,6 +35,10 @@ class Plugins(Mapping[str, T], Generic[T]):
             self._loaded[name] = load(self._points[name], self._what, self._check)
         return self._loaded[name]
 
+    def reference(self, name: str) -> str:
+        """What its entry point names, as `package.module:Class`. Raises KeyError for what is not registered."""
+        return self._points[name].value
+
     def of(self, distribution: str) -> "Plugins[T]":
         """Those that one distribution registers."""
         points = {name: point for name, point in self._points.items() if _distribution(point) == distribution}

@@ -3,19 +3,21 @@ from typing import ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from connectors.dns.looking_up import LookingUp
-from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk
-from walflow.net import Address, parse_address
+from walflow import CodecUse, Connector, Families, Family, Guarantee, Ports, Risk, Traits
+from walflow.net import REQUEST_FAMILIES, Address, parse_address
 
 PORT: Final = 53
 
 
-class DnsClient(Connector):
-    """A sink that looks up the name in `$dns.lookup` of each event, and the source of the answers."""
+class DnsClientKeys(Connector):
+    """What `DnsClient` takes."""
 
     ports: ClassVar[Ports] = Ports()
-    answers: ClassVar[bool] = True
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, answers=True)
+    families: ClassVar[Families] = {
+        "lookups_total": Family("counter", "Names that were looked up."),
+        **REQUEST_FAMILIES,
+    }
 
     servers: tuple[str, ...] = Field(
         default=(),
@@ -51,9 +53,6 @@ class DnsClient(Connector):
             "again. It fails when other names have answers and it has none, three times: a log upstream sends its event again",
             warnings=tuple(warnings),
         )
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await LookingUp(self, inlet, out).run()
 
 
 def _address(text: str) -> Address:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import dns.asyncresolver
 import dns.exception
@@ -13,12 +13,10 @@ import dns.rdatatype
 import dns.resolver
 from dns.rdata import Rdata
 
+from connectors.dns.client import DnsClientKeys
 from walflow import Block, Inlet, Outlet, WalflowError
-from walflow.delivery.answers import AnswerEvents, meta_of_one
+from walflow.delivery import AnswerEvents, meta_of_one
 from walflow.net import Backoff, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
-
-if TYPE_CHECKING:
-    from connectors.dns.client import DnsClient
 
 EITHER: Final = ("A", "AAAA")  # without a type
 ATTEMPTS: Final = 3  # that count, of one lookup
@@ -39,7 +37,7 @@ class NoResolver(WalflowError):
 
 
 class LookingUp:
-    def __init__(self, config: "DnsClient", inlet: Inlet, out: Outlet) -> None:
+    def __init__(self, config: DnsClientKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet
         self._out = out

@@ -7,15 +7,14 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from connectors.file.appending import Appending
+from connectors.file.families import FILE
 from connectors.file.follow import Following, fixed_part, follow, leads_to, may_be_compressed
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
 from connectors.file.writing import file_sink
-from walflow import Claim, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
-from walflow.disk import RealDisk
-from walflow.needs import directory, made_directory, readable_file, writable_file
-from walflow.size import Size
+from walflow import Claim, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size
+from walflow.files import RealDisk, directory, made_directory, readable_file, writable_file
 
 __all__ = ["File"]
 
@@ -70,6 +69,7 @@ class File(Connector):
     """
 
     ports: ClassVar[Ports] = Ports()
+    families: ClassVar[Families] = FILE
 
     path: str = Field(
         min_length=1,
@@ -259,7 +259,7 @@ class File(Connector):
             if self.exit:
                 inlet.stop(graceful=True)
             return
-        output = self._output(sync=self._syncs(inlet.behind_log))
+        output = self._output(sync=self._syncs(inlet.upstream.behind_log))
         try:
             await file_sink(inlet, output).run()
         finally:

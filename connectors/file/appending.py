@@ -28,8 +28,8 @@ from connectors.file.recovery import (
     judge,
 )
 from connectors.file.sidecar import Sidecar, State
-from walflow.disk import Disk
-from walflow.positions import WrittenPositions
+from walflow import WrittenPositions
+from walflow.files import Disk
 
 COPY_BYTES: Final = 1 << 20
 ASIDE: Final = ".walflow-cut-"

@@ -17,7 +17,7 @@ class Batching:
     def __init__(self, inlet: Inlet, output: Output, skip: Callable[[Block], None]) -> None:
         self._skip = skip
         self._output = output
-        self._remember = output.remembers and inlet.sole_path
+        self._remember = output.remembers and inlet.upstream.sole_path
         self._skipped = inlet.counter("skipped_events_total")
 
     def gather(self, waiting: deque[Block]) -> FileBatch | None:

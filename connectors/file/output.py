@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from walflow import Block, WalflowError
-from walflow.disk import Disk, Landed
-from walflow.positions import WrittenPositions
+from walflow import Block, WalflowError, WrittenPositions
+from walflow.files import Disk, Landed
 
 MODE: Final = 0o666  # less the umask, as any program's output
 ATTEMPTS: Final = 3  # to write a batch that another process takes away

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from connectors.file.output import FileBatch, Output
-from walflow.disk import Disk
+from walflow.files import Disk
 
 
 class FilePlace(NamedTuple):

@@ -10,7 +10,7 @@ import aiofiles.os
 from aiofiles.threadpool.binary import AsyncFileIO
 
 from walflow import Backoff, Outlet, Scheduler, Stream, WalflowError
-from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
+from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
 
 READ_BYTES: Final = 256 << 10
 ALGORITHMS: Final = {".gz": "gzip", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4"}  # by the end of the name

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from connectors.file.checksum import crc32c
 from connectors.file.sidecar import State, WriteIntent
-from walflow.positions import WrittenPositions
+from walflow import WrittenPositions
 
 PIECE: Final = 4096  # a page: a killed write ends at one, nearly always
 PIECES: Final = 256  # and one more where the first begins inside a page: what a slot has room for

@@ -14,10 +14,8 @@ from msgspec.structs import replace
 
 from connectors.file.checksum import crc32c
 from connectors.file.output import CannotWrite, explain
-from walflow import Unusable
-from walflow.disk import Disk
-from walflow.lock import LockFile
-from walflow.positions import Range, WrittenPositions
+from walflow import Range, Unusable, WrittenPositions
+from walflow.files import Disk, LockFile
 
 SLOT: Final = 4096
 SLOTS: Final = 3

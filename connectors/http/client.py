@@ -1,31 +1,37 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from connectors.http.families import CLIENT
 from connectors.http.media_types import MediaTypes, MimeMapping, check
-from connectors.http.posting import HttpPosting, each_header
-from walflow import Codec, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
-from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
-from walflow.net.address import check_brackets
-from walflow.net.needs import to_reach, to_read
-from walflow.size import Size
+from walflow import Codec, CodecUse, Connector, Families, Guarantee, Need, Ports, Risk, Size, Traits
+from walflow.net import (
+    Address,
+    BearerToken,
+    ClientTls,
+    Reconnect,
+    TlsToPeer,
+    check_brackets,
+    check_host,
+    credential_in_the_open,
+    credentials_written,
+    to_reach,
+    to_read,
+)
 
 OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect"}
 NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
 
 
-class HttpClient(Connector):
-    """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of the
-    answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
-
-    What each answer means for the events is [below](#answers-that-http_client-gets)."""
+class HttpClientKeys(Connector):
+    """What `HttpClient` takes."""
 
     ports: ClassVar[Ports] = Ports()
-    answers: ClassVar[bool] = True
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    messages: ClassVar[bool] = True
+    # an answer without a body is an event without bytes: null
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, answers=True, decodes=False)
+    families: ClassVar[Families] = CLIENT
 
     url: str = Field(
         description="http://host:port/path, or https:// for TLS. The default port is 80, with TLS 443.",
@@ -43,15 +49,8 @@ class HttpClient(Connector):
         '`"*/*"` stands for all other types. Without it, they have `codec`.',
         examples=[{"application/json": "json", "*/*": "string"}],
     )
-    token: Secret | None = Field(
-        default=None,
-        description='The bearer token of the header `Authorization: Bearer …`, as `{"file": …}`. It is read at each '
-        "request, so the file may change.",
-    )
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="For https://: `true` for the system's certificate authorities, or a record with the keys below.",
-    )
+    token: BearerToken = None
+    tls: TlsToPeer = False
     batch: Literal["event", "lines", "array"] = Field(
         default="event",
         description="What a request holds. `event`: one event. `lines`: events, each on a line (application/x-ndjson). "
@@ -178,27 +177,11 @@ class HttpClient(Connector):
         return [*to_read(self.token, "token"), *to_reach(self.address, self.client_tls)]
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        warnings: list[str] = []
         tls = self.client_tls
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append(
-                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
-            )
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
-        if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append(
-                Risk("credential", "headers contain an Authorization; name a file with it in `token` instead")
-            )
+        key_password = tls.key_password if tls is not None else None
+        warnings = credentials_written(self.headers, key_password=key_password, token=self.token)
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(
-                Risk(
-                    "open-to-network",
-                    f"the token goes to {self.address} without TLS, so every machine on the way can read it",
-                )
-            )
+            warnings.append(credential_in_the_open("token", self.address))
         if not behind_log:
             warnings.append(
                 Risk(
@@ -222,5 +205,8 @@ class HttpClient(Connector):
             warnings=tuple(warnings),
         )
 
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await HttpPosting(self, inlet, out).run()
+
+def each_header(headers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, str]]:
+    for name, said in headers.items():
+        for value in [said] if isinstance(said, str) else said:
+            yield name, value

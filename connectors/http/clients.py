@@ -5,24 +5,19 @@ import socket
 from collections import Counter as Tally
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from connectors.http.connection import HttpConnection, RequestTaker
+from connectors.http.server import HttpServerKeys
 from walflow import Outlet
-from walflow.net import Contexts
-from walflow.net.over_tcp import host_and_port
-from walflow.net.secure import TlsProtocol
-from walflow.net.tls import check_name
-
-if TYPE_CHECKING:
-    from connectors.http.server import HttpServer
+from walflow.net import Contexts, TlsProtocol, check_name, host_and_port
 
 SWEEP: Final = 1.0  # seconds between looks for clients that do not read
 CLOSING: Final = 1.0  # seconds that answers under way get at the end
 
 
 class HttpClients:
-    def __init__(self, config: "HttpServer", out: Outlet, taker: RequestTaker) -> None:
+    def __init__(self, config: HttpServerKeys, out: Outlet, taker: RequestTaker) -> None:
         self._config = config
         self._out = out
         self._taker = taker

@@ -8,8 +8,7 @@ from connectors.http.parsing import RequestParser
 from connectors.http.refusal import HttpRefusal, HttpReply
 from connectors.http.request import HttpRequest
 from walflow import Stream, Timer
-from walflow.net.deadline import LATE
-from walflow.net.secure import TlsProtocol
+from walflow.net import LATE, TlsProtocol
 
 TURN: Final = 64  # requests of one client, before others have their turn
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

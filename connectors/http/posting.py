@@ -4,14 +4,15 @@ import email.utils
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
+from connectors.http.client import HttpClientKeys, each_header
 from connectors.http.responding import ResponseEvents, meta_of
 from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.net import (
@@ -24,12 +25,9 @@ from walflow.net import (
     RequestSeconds,
     RetryQueue,
     RetrySink,
+    bearer,
     connect_problem,
 )
-from walflow.net.secrets import bearer
-
-if TYPE_CHECKING:
-    from connectors.http.client import HttpClient
 
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
 WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
@@ -86,7 +84,7 @@ class HttpAnswer(NamedTuple):
 class HttpPosting:
     """One run."""
 
-    def __init__(self, config: "HttpClient", inlet: Inlet, out: Outlet) -> None:
+    def __init__(self, config: HttpClientKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet
         self._tls = config.client_tls
@@ -266,12 +264,6 @@ class HttpPosting:
         if not token.isascii() or not token.isprintable():
             raise NoSecret("the token holds what no header can hold")
         return {"Authorization": bearer(token)}
-
-
-def each_header(headers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, str]]:
-    for name, said in headers.items():
-        for value in [said] if isinstance(said, str) else said:
-            yield name, value
 
 
 async def _read(response: aiohttp.ClientResponse) -> HttpAnswer:

@@ -6,7 +6,7 @@ is kept until all of it is here, and then sent as one answer.
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from connectors.http.batches import EVENT_TYPES, TYPES
 from connectors.http.body import Kind
@@ -15,10 +15,8 @@ from connectors.http.media_types import MediaTypes
 from connectors.http.refusal import HttpRefusal, HttpReply, RefusedEvent
 from connectors.http.reply_head import BadReply, ReplyHead, head_of, request_of
 from connectors.http.request import HttpRequest
+from connectors.http.server import HttpServerKeys
 from walflow import Block, CannotDecode, CannotEncode, Codec, Inlet, Outlet, Timer
-
-if TYPE_CHECKING:
-    from connectors.http.server import HttpServer
 
 NO_ANSWER: Final = "the events are taken, but the flow gave no answer"
 
@@ -66,7 +64,7 @@ class FlowReplies:
 
     def __init__(
         self,
-        config: "HttpServer",
+        config: HttpServerKeys,
         inlet: Inlet,
         out: Outlet,
         types: MediaTypes | None,
@@ -186,7 +184,7 @@ class FlowReplies:
                 awaited.outcome.settle(cause)
         elif awaited.number not in self._awaited:
             self._too_late(awaited)
-        elif len(awaited.parts) >= awaited.expected or not self._inlet.behind_log:
+        elif len(awaited.parts) >= awaited.expected or not self._inlet.upstream.behind_log:
             self._finish(awaited)  # without a log in between, nothing comes behind the last ack
 
     def _finish(self, awaited: AwaitedReply) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from connectors.http.memory import BodyReading
 from connectors.http.refusal import HttpRefusal, too_large
-from walflow.framing.compression import Corrupt, Members
+from walflow.files import Corrupt, Members
 
 if TYPE_CHECKING:
     from connectors.http.connection import HttpConnection

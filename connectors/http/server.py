@@ -4,40 +4,31 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
+from connectors.http.families import SERVER
 from connectors.http.keys import LOGGED
 from connectors.http.media_types import MimeMapping, check
-from connectors.http.serving import HttpServing
-from walflow import Codec, CodecUse, Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import Address, Secret, parse_address
-from walflow.net.files import warn_if_open
-from walflow.net.needs import to_listen, to_read
-from walflow.net.over_tcp import Exposed
-from walflow.net.sockets import listen_tcp
-from walflow.size import Size
+from walflow import Codec, CodecUse, Families, Guarantee, Need, Risk, Size, Traits
+from walflow.net import (
+    Address,
+    BearerToken,
+    Exposed,
+    credentials_written,
+    parse_address,
+    to_listen,
+    to_read,
+)
 
 
-class HttpServer(Exposed):
-    """A source of HTTP requests. The body of a POST, PUT or PATCH is one event or many, and is answered once they are
-    acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata.
+class HttpServerKeys(Exposed):
+    """What `HttpServer` takes."""
 
-    Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its request.
-    Then GET and DELETE are taken too.
-
-    [All answers](#answers-of-http_server) are below, with what each means for the events, and [the metadata](#metadata) of an
-    event."""
-
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    messages: ClassVar[bool] = True
-    recalls: ClassVar[tuple[str, str] | None] = LOGGED
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, recalls=LOGGED)
+    families: ClassVar[Families] = SERVER
 
     url: str = Field(
         description="host:port to listen on, or https://host:port with `tls`. The default port is 80, with TLS 443."
     )
-    token: Secret | None = Field(
-        default=None,
-        description='The bearer token that a request must have in its header `Authorization: Bearer …`, as `{"file": '
-        "…}`. It is read at each request, so the file may change.",
-    )
+    token: BearerToken = None
     answer: Literal["acked", "taken"] = Field(
         default="acked",
         description="When a request is answered. `acked`: with 200, once all its events are acked. `taken`: with 202, "
@@ -167,10 +158,7 @@ class HttpServer(Exposed):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
+        warnings += credentials_written(token=self.token)
         if self.answer == "taken":
             warnings.append(
                 Risk(
@@ -196,21 +184,6 @@ class HttpServer(Exposed):
             "answer, is dropped, acked and counted"
         )
         return Guarantee(source=source, sink=sink, warnings=tuple(warnings))
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        for warning in self.guarantee(behind_log=False).warnings:
-            out.log.warning("insecure", reason=warning)
-        if self.token is not None:
-            self.token.read()  # better now than at the first client
-            if self.token.file is not None:
-                warn_if_open(self.token.file, "token", out.log)
-        out.max_event_bytes = self.max_event_bytes
-        out.window = max(out.window, 2 * self.max_body_bytes)
-        serving = HttpServing(self, inlet, out)
-        sockets = listen_tcp(self.address, self.backlog, self.socket_options)
-        listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
-        out.log.info("listening", address=str(listening), tls=self.tls is not None)
-        await serving.run(sockets)
 
 
 def _address(url: str, *, secure: bool) -> Address:

@@ -7,7 +7,7 @@ import secrets
 import socket
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from connectors.http.body import Judged, Kind, judge, judged_at_once, kind_of
 from connectors.http.clients import HttpClients
@@ -19,13 +19,9 @@ from connectors.http.memory import RequestMemory
 from connectors.http.refusal import HttpRefusal, HttpReply, answer
 from connectors.http.replying import NO_ANSWER, AwaitedReply, FlowReplies
 from connectors.http.request import HttpRequest
+from connectors.http.server import HttpServerKeys
 from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
-from walflow.net import NoSecret
-from walflow.net.listener import Listener
-from walflow.net.secrets import same_token
-
-if TYPE_CHECKING:
-    from connectors.http.server import HttpServer
+from walflow.net import Listener, NoSecret, same_token
 
 LINGER: Final = 2.0  # seconds in which a refused body is read and dropped, so that the client reads the answer
 REQUEST_BYTES: Final = 512  # what a request takes beside its head and its events
@@ -52,7 +48,7 @@ class _Whole(NamedTuple):
 class HttpServing:
     """Takes requests: see `connectors.http.connection.RequestTaker`."""
 
-    def __init__(self, config: "HttpServer", inlet: Inlet, out: Outlet) -> None:
+    def __init__(self, config: HttpServerKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet
         self._out = out

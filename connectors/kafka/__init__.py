@@ -5,12 +5,10 @@
 of it, `partition` knows which offsets are acked, `incoming` makes blocks of messages.
 """
 
-from walflow import WalflowError
-from walflow.extras import lacks
+from walflow import WalflowError, lacks
 
 try:
-    from connectors.kafka.consumer import KafkaConsumer
-    from connectors.kafka.producer import KafkaProducer
+    from connectors.kafka.connector import KafkaConsumer, KafkaProducer
 except ModuleNotFoundError as missing:
     if missing.name != "confluent_kafka":
         raise

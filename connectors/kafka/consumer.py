@@ -3,9 +3,9 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from connectors.kafka.consuming import KafkaConsuming
+from connectors.kafka.families import CONSUMER
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Ports, Traits
 
 INTERVAL: Final = 5_000_000_000  # nanoseconds, as librdkafka's own
 DEFAULTS: Final[Mapping[str, Option]] = {
@@ -54,11 +54,12 @@ class CustomMode(BaseModel):
     custom: CustomKeys
 
 
-class KafkaConsumer(KafkaConnector):
-    """A source that reads topics of Kafka as a member of a consumer group. Each message is an event."""
+class KafkaConsumerKeys(KafkaConnector):
+    """What `KafkaConsumer` takes."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
-    transactional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = KafkaConnector.traits._replace(transactional=True)
+    families: ClassVar[Families] = CONSUMER
 
     group_id: str = Field(
         min_length=1, description="The consumer group. Its members share the partitions.", examples=["walflow"]
@@ -115,6 +116,3 @@ class KafkaConsumer(KafkaConnector):
             "enable.auto.commit": True,  # of what is stored, and that is what is acked
             "auto.commit.interval.ms": max(1, interval) if self.commit_interval else INTERVAL // 1_000_000,
         }
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await KafkaConsuming(self, out).run()

@@ -10,19 +10,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from connectors.kafka.consumer import KafkaConsumerKeys
 from connectors.kafka.incoming import runs_of
 from connectors.kafka.partition import AssignedPartition, HeldMessages
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Outlet, StreamId
-from walflow.delivery.resending import Resending
+from walflow.delivery import Resending
 from walflow.net import on_thread
-
-if TYPE_CHECKING:
-    from connectors.kafka.consumer import KafkaConsumer
 
 POLL: Final = 0.25  # seconds; it returns at the first message
 READ: Final = 2000  # messages at most
@@ -49,7 +47,7 @@ class PartitionMessages(NamedTuple):
 class GroupMember:
     """librdkafka's half. All of it is called on the scheduler's thread, but for `store`."""
 
-    def __init__(self, config: "KafkaConsumer") -> None:
+    def __init__(self, config: KafkaConsumerKeys) -> None:
         self.troubles: list[KafkaError] = []  # the loop takes them when a read is over
         self.rebalances = 0
         self.assigned = False  # it has been, once
@@ -150,7 +148,7 @@ class GroupMember:
 
 
 class KafkaConsuming:
-    def __init__(self, config: "KafkaConsumer", out: Outlet) -> None:
+    def __init__(self, config: KafkaConsumerKeys, out: Outlet) -> None:
         self._config = config
         self._out = out
         self._up = False

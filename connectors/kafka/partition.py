@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from walflow import Frames, StreamId
-from walflow.delivery.resending import HeldBatch
+from walflow.delivery import HeldBatch
 
 
 class AssignedPartition:

@@ -3,15 +3,16 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from connectors.kafka.producing import KafkaProducing
+from connectors.kafka.families import PRODUCER
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Ports, Risk
 
 
-class KafkaProducer(KafkaConnector):
-    """A sink that sends each event as a message to a topic of Kafka."""
+class KafkaProducerKeys(KafkaConnector):
+    """What `KafkaProducer` takes."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
+    families: ClassVar[Families] = PRODUCER
 
     topic: str = Field(
         pattern=r"^[A-Za-z0-9._-]{1,249}$", description="The topic of all messages.", examples=["events"]
@@ -35,9 +36,8 @@ class KafkaProducer(KafkaConnector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.warnings()
         if not behind_log:
-            warnings.append(
-                "what no broker has taken when walflow stops is lost: put a log upstream, which sends it again"
-            )
+            lost = "what no broker has taken when walflow stops is lost: put a log upstream, which sends it again"
+            warnings.append(Risk("no-log", lost))
         return Guarantee(
             sink="an event is acked when all in-sync replicas of its partition have its message. An event that no broker "
             "will take (it is too large, its partition does not exist) is rejected. Any other is sent until it is taken: after "
@@ -54,6 +54,3 @@ class KafkaProducer(KafkaConnector):
             "acks": "all",
             "enable.idempotence": True,
         }
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await KafkaProducing(self, inlet).run()

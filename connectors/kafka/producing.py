@@ -8,27 +8,25 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from connectors.kafka.outcomes import MessageFate, of_call, of_report
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
+from connectors.kafka.producer import KafkaProducerKeys
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Block, Inlet, PeerSink, SinkPeer
 from walflow.net import (
     MessageRetries,
     NotConfirmed,
     NumberedMessage,
+    Refusal,
     RequestOutcome,
     RequestSeconds,
     SentBlock,
     on_thread,
 )
-from walflow.net.sent_block import Refusal
-
-if TYPE_CHECKING:
-    from connectors.kafka.producer import KafkaProducer
 
 POLL: Final = 0.25  # seconds; it returns at the first report
 PATIENT: Final = 3.0  # seconds without a report after which the sources are stopped
@@ -53,7 +51,7 @@ class _Sending:
 class KafkaProducing(SinkPeer):
     """`make`: the client, of a configuration."""
 
-    def __init__(self, config: "KafkaProducer", inlet: Inlet, make: Callable[..., Producer] = Producer) -> None:
+    def __init__(self, config: KafkaProducerKeys, inlet: Inlet, make: Callable[..., Producer] = Producer) -> None:
         self._config = config
         self._inlet = inlet
         self._make = make
@@ -197,7 +195,7 @@ class KafkaProducing(SinkPeer):
 
     def _not_taken(self, delivery: SentBlock, number: int, reason: str) -> None:
         """For the moment."""
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._trigger(reason)  # all that it holds fails
         elif (refusal := self._retries.failed((delivery, number), reason)) is None:
             self._sent_again.value += 1
@@ -265,7 +263,7 @@ class KafkaProducing(SinkPeer):
                 self._sent_again.value += 1
             elif verdict is MessageFate.REJECT:
                 self._refuse(delivery, number, (None, why))
-            elif verdict is MessageFate.AGAIN or self._inlet.replaceable:
+            elif verdict is MessageFate.AGAIN or self._inlet.upstream.replaceable:
                 self._not_taken(delivery, number, why)
             else:
                 self._refuse(delivery, number, (NotConfirmed, why))
@@ -290,7 +288,7 @@ class KafkaProducing(SinkPeer):
 
     def _trigger(self, reason: str) -> None:
         self._retries.trigger(reason)
-        if self._inlet.replaceable and not self._closed:
+        if self._inlet.upstream.replaceable and not self._closed:
             self._retries.wait(reason)
 
     def unfinished(self) -> Iterable[tuple[Block, int]]:

@@ -8,11 +8,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from connectors.kafka.options import KNOWN
-from walflow import CodecUse, Connector, Need, WalflowError
-from walflow.diagnostics import did_you_mean
-from walflow.needs import readable_file
-from walflow.net import Address, Secret, parse_address
-from walflow.net.needs import to_reach_one, to_read
+from walflow import Connector, Need, Risk, Traits, WalflowError, did_you_mean
+from walflow.files import readable_file
+from walflow.net import Address, Secret, credentials_written, parse_address, to_reach_one, to_read
 
 Option = str | int | float | bool
 
@@ -114,8 +112,7 @@ class KafkaSasl(BaseModel):
 class KafkaConnector(Connector):
     """What kafka_consumer and kafka_producer have in common."""
 
-    codec: ClassVar[CodecUse] = CodecUse.REQUIRED
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
 
     brokers: tuple[str, ...] = Field(
         min_length=1,
@@ -146,16 +143,16 @@ class KafkaConnector(Connector):
         return [*map(readable_file, files), *password, to_reach_one(self.addresses)]
 
     def warnings(self) -> list[str]:
-        warnings: list[str] = []
-        if isinstance(self.tls, KafkaTls) and self.tls.key_password is not None and self.tls.key_password.inline:
-            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
-        if self.sasl is not None and self.sasl.password.inline:
-            warnings.append("the password stands in the flow file; name a file, env or credential instead")
+        warnings = credentials_written(
+            key_password=self.tls.key_password if isinstance(self.tls, KafkaTls) else None,
+            password=self.sasl.password if self.sasl is not None else None,
+        )
         if self.sasl is not None and not self.tls and not all(address.loopback for address in self.addresses):
-            warnings.append(
+            seen = (
                 "the brokers are asked to check the password without TLS, so every machine on the way sees the events, and "
                 "with PLAIN the password"
             )
+            warnings.append(Risk("open-to-network", seen))
         return warnings
 
     def client_options(self) -> dict[str, Option]:

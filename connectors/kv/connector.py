@@ -14,6 +14,8 @@ from walflow import (
     Claim,
     CodecUse,
     Connector,
+    Families,
+    Family,
     Guarantee,
     Inlet,
     JobEnd,
@@ -21,8 +23,9 @@ from walflow import (
     Outlet,
     Ports,
     SinkWork,
+    Traits,
 )
-from walflow.delivery.answers import AnswerEvents
+from walflow.delivery import AnswerEvents
 from walflow.net import NotConfirmed, on_thread
 
 Outcome = Sequence[KvAnswer] | str  # of a command; a string: why it is rejected
@@ -32,8 +35,10 @@ class Kv(Connector):
     """A key-value store on disk. The sink carries out the command in `$kv` of each event; the source sends the answers."""
 
     ports: ClassVar[Ports] = Ports()
-    answers: ClassVar[bool] = True
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(answers=True, codec=CodecUse.FORBIDDEN)
+    families: ClassVar[Families] = {
+        "commands_total": Family("counter", "Commands to the store that were carried out."),
+    }
 
     path: str = Field(
         min_length=1,

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from walflow import WalflowError
-from walflow.disk import RealDisk
-from walflow.lock import HeldDirectory
+from walflow.files import HeldDirectory, RealDisk
 
 FILE: Final = "kv.sqlite3"
 MAGIC: Final = 0x77616C66  # application_id

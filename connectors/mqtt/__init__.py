@@ -4,12 +4,10 @@
 `subscribing` as one run of it; `publisher` is the sink, with `publishing`.
 """
 
-from walflow import WalflowError
-from walflow.extras import lacks
+from walflow import WalflowError, lacks
 
 try:
-    from connectors.mqtt.publisher import MqttPublisher
-    from connectors.mqtt.subscriber import MqttSubscriber
+    from connectors.mqtt.connector import MqttPublisher, MqttSubscriber
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "paho":
         raise

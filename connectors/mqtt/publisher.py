@@ -2,15 +2,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from connectors.mqtt.publishing import MqttPublishing
+from connectors.mqtt.families import PUBLISHER
 from connectors.mqtt.settings import MqttConnector, check_topic
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Ports, Risk
 
 
-class MqttPublisher(MqttConnector):
-    """A sink that publishes each event as a message to an MQTT broker."""
+class MqttPublisherKeys(MqttConnector):
+    """What `MqttPublisher` takes."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
+    families: ClassVar[Families] = PUBLISHER
 
     topic: str = Field(
         description="The topic of each message for which `$mqtt_publisher.topic` names none.", examples=["events"]
@@ -37,22 +38,19 @@ class MqttPublisher(MqttConnector):
         warnings = self.warnings()
         if not self.qos:
             if behind_log:
-                warnings.append(
-                    "with QoS 0 a message lost on its way is lost for good, because a log deletes what is acked"
-                )
+                lost = "with QoS 0 a message lost on its way is lost for good, because a log deletes what is acked"
+                warnings.append(Risk("unconfirmed", lost))
             return Guarantee(
                 sink="best effort: an event is acked when its message is in the kernel's buffer",
                 warnings=tuple(warnings),
             )
         if not behind_log:
-            warnings.append(
+            lost = (
                 "what the broker has not acked when walflow stops is lost: put a log upstream, which sends it again"
             )
+            warnings.append(Risk("no-log", lost))
         return Guarantee(
             sink=f"an event is acked when the broker has answered its message ({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no "
             "answer is sent again, so the broker may get it twice",
             warnings=tuple(warnings),
         )
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await MqttPublishing(self, inlet).run()

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from paho.mqtt.client import Client
 from paho.mqtt.packettypes import PacketTypes
@@ -11,13 +11,10 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
+from connectors.mqtt.publisher import MqttPublisherKeys
 from connectors.mqtt.settings import check_topic
 from walflow import Block, Inlet, PeerSink, SinkPeer, WalflowError
-from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, SentBlock
-from walflow.net.sent_block import Refusal
-
-if TYPE_CHECKING:
-    from connectors.mqtt.publisher import MqttPublisher
+from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock
 
 KEYS: Final = ("topic", "retain", "content_type", "user_properties")
 NEVER: Final = {
@@ -35,7 +32,7 @@ class BadMqttMeta(WalflowError):
 
 
 class MqttPublishing(SinkPeer):
-    def __init__(self, config: "MqttPublisher", inlet: Inlet) -> None:
+    def __init__(self, config: MqttPublisherKeys, inlet: Inlet) -> None:
         self._config = config
         self._inlet = inlet
         self._connection: MqttConnection | None = None
@@ -182,7 +179,7 @@ class MqttPublishing(SinkPeer):
 
     def _not_taken(self, message: NumberedMessage, reason: str) -> None:
         """For the moment."""
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._retries.wait(reason)  # all that it holds fails
         elif (refusal := self._retries.failed(message, reason)) is not None:
             self._outcome(message, refusal)

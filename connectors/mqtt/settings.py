@@ -5,9 +5,20 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from walflow import CodecUse, Connector, Need, WalflowError
-from walflow.net import Address, ClientTls, Reconnect, Secret, parse_address
-from walflow.net.needs import to_reach, to_read
+from walflow import Connector, Need, Traits, WalflowError
+from walflow.net import (
+    Address,
+    ClientTls,
+    Reconnect,
+    ReconnectKeys,
+    Secret,
+    TlsToPeer,
+    credential_in_the_open,
+    credentials_written,
+    parse_address,
+    to_reach,
+    to_read,
+)
 
 LONGEST_TOPIC: Final = 65535  # bytes
 
@@ -19,8 +30,7 @@ class MqttAway(WalflowError):
 class MqttConnector(Connector):
     """What mqtt_subscriber and mqtt_publisher have in common."""
 
-    codec: ClassVar[CodecUse] = CodecUse.REQUIRED
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
 
     url: str = Field(
         description="mqtt://host:port of the broker, or mqtts:// for TLS. The default port is 1883, with TLS 8883.",
@@ -31,17 +41,14 @@ class MqttConnector(Connector):
     password: Secret | None = Field(
         default=None, description='Its password, as `{"file": …}`. It is read at each connection.'
     )
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="For mqtts://: `true` for the system's certificate authorities, or a record with the keys below.",
-    )
+    tls: TlsToPeer = False
     keepalive: int = Field(
         default=60_000_000_000,
         ge=1_000_000_000,
         le=65_535_000_000_000,
         description="Nanoseconds without traffic after which the broker is asked whether it is there.",
     )
-    reconnect: Reconnect = Field(default=Reconnect(), description="When to connect again, with tremor's keys.")
+    reconnect: ReconnectKeys = Reconnect()
 
     @field_validator("url")
     @classmethod
@@ -77,16 +84,11 @@ class MqttConnector(Connector):
         return [*to_read(self.password, "password"), *to_reach(self.address, self.client_tls)]
 
     def warnings(self) -> list[str]:
-        warnings: list[str] = []
         tls = self.client_tls
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append("the key_password stands in the flow file; name a file, env or credential instead")
-        if self.password is not None and self.password.inline:
-            warnings.append("the password stands in the flow file; name a file, env or credential instead")
+        key_password = tls.key_password if tls is not None else None
+        warnings = credentials_written(key_password=key_password, password=self.password)
         if self.password is not None and not self.secure and not self.address.loopback:
-            warnings.append(
-                f"the password goes to {self.address} without TLS, so every machine on the way can read it"
-            )
+            warnings.append(credential_in_the_open("password", self.address))
         return warnings
 
 

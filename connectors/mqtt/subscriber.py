@@ -2,16 +2,17 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from connectors.mqtt.families import SUBSCRIBER
 from connectors.mqtt.settings import MqttConnector, check_topic
-from connectors.mqtt.subscribing import MqttSubscribing
-from walflow import Guarantee, Inlet, Outlet, Ports
+from walflow import Families, Guarantee, Ports, Risk, Traits
 
 
-class MqttSubscriber(MqttConnector):
-    """A source that subscribes to topics of an MQTT broker. Each message is an event."""
+class MqttSubscriberKeys(MqttConnector):
+    """What `MqttSubscriber` takes."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
-    transactional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = MqttConnector.traits._replace(transactional=True)
+    families: ClassVar[Families] = SUBSCRIBER
 
     topics: tuple[str, ...] = Field(
         min_length=1, description="What to subscribe to, with `+` and `#` as wildcards.", examples=[["events/#"]]
@@ -65,7 +66,8 @@ class MqttSubscriber(MqttConnector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.warnings()
         if not self.qos:
-            warnings.append("with QoS 0 the broker keeps nothing for walflow, and sends nothing again")
+            kept = "with QoS 0 the broker keeps nothing for walflow, and sends nothing again"
+            warnings.append(Risk("unconfirmed", kept))
             return Guarantee(
                 source="best effort: messages are lost while walflow is away, and where the flow accepts none",
                 warnings=tuple(warnings),
@@ -78,6 +80,3 @@ class MqttSubscriber(MqttConnector):
             "that were published with QoS 0 are lost while walflow is away, and where the flow accepts none",
             warnings=tuple(warnings),
         )
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await MqttSubscribing(self, out).run()

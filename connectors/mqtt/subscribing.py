@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.properties import Properties
@@ -14,13 +14,11 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connectors.mqtt.connection import CONNECT, MqttConnection, keep_connected
 from connectors.mqtt.settings import MqttAway
+from connectors.mqtt.subscriber import MqttSubscriberKeys
 from walflow import Frames, Outlet, StreamId
-from walflow.delivery.resending import HeldBatch, Resending
+from walflow.delivery import HeldBatch, Resending
 from walflow.framing import frames_of
 from walflow.net import Contexts
-
-if TYPE_CHECKING:
-    from connectors.mqtt.subscriber import MqttSubscriber
 
 TWO: Final = 2
 SAY: Final = 10.0  # seconds between lines about dropped messages
@@ -79,7 +77,7 @@ class ReceivedMessages:
 
 
 class MqttSubscribing:
-    def __init__(self, config: "MqttSubscriber", out: Outlet) -> None:
+    def __init__(self, config: MqttSubscriberKeys, out: Outlet) -> None:
         self._config = config
         self._out = out
         self._resending = Resending(out, lambda: None, config.max_attempts)

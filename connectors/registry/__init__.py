@@ -4,8 +4,7 @@
 wire format become blocks of Avro, or the other way.
 """
 
-from walflow import WalflowError
-from walflow.extras import lacks
+from walflow import WalflowError, lacks
 
 try:
     import fastavro as _  # noqa: F401  # schemas arrive while events wait: better now than then

@@ -7,18 +7,16 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 import aiohttp
 
+from connectors.registry.keys import SchemaRegistryKeys
 from connectors.registry.registry import NamedSchema, RegisteredSchemas, RegistryAway, UnusableSchema
 from walflow import Block, CannotDecode, CannotEncode, Codec, Frames, Inlet, Outlet, Receipt, StreamId
 from walflow.codecs import BINARY
 from walflow.framing import frames_of
 from walflow.net import Contexts, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
-
-if TYPE_CHECKING:
-    from connectors.registry.connector import SchemaRegistry
 
 ATTEMPTS: Final = 3  # that count
 PATIENT: Final = 4  # failures; then others are tried
@@ -35,7 +33,7 @@ class TranslatedEvent(NamedTuple):
 
 
 class Translating:
-    def __init__(self, config: "SchemaRegistry", inlet: Inlet, out: Outlet) -> None:
+    def __init__(self, config: SchemaRegistryKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet
         self._out = out

@@ -6,21 +6,20 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
+from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
-from walflow import Claim, CodecUse, Connector
-from walflow.net import Address, ServerTls, parse_address
-from walflow.net.secrets import Secret
-from walflow.size import Size
+from walflow import Claim, CodecUse, Connector, Families, Size, Traits
+from walflow.net import Address, Secret, ServerTls, parse_address
 from walflow_kernel.shipping import PackedText
 
 OutputMode = Literal["append", "update", "complete"]
 
 
 class SparkConfig(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    transactional: ClassVar[bool] = True
-    forwards: ClassVar[bool] = True
-    positions: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        codec=CodecUse.OPTIONAL, decodes=False, takes_bytes=False, transactional=True, forwards=True, positions=True
+    )
+    families: ClassVar[Families] = SPARK
 
     path: str = Field(
         min_length=1,

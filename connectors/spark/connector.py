@@ -13,13 +13,10 @@ from connectors.spark.serve.listener import SparkBridge
 from connectors.spark.serve.secret import Token, find_token
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk
+from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
-from walflow.log_thread import error_on_thread, read_on_thread
-from walflow.needs import made_directory, unlocked
-from walflow.net import Address, SocketOptions
-from walflow.net.needs import to_listen, to_read
-from walflow.net.sockets import listen_tcp
+from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
+from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
 from walflow.wal import Log, LogOptions
 from walflow_kernel.shipping import shipped_of
 
@@ -29,7 +26,7 @@ BACKLOG: Final = 128  # connections that wait to be accepted
 class Spark(SparkConfig):
     """A log that Spark reads. Spark may read any range again until each of its consumers has committed it."""
 
-    output_optional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = SparkConfig.traits._replace(output_optional=True)
 
     def needs(self) -> Sequence[Need]:
         return [
@@ -47,10 +44,7 @@ class Spark(SparkConfig):
             warnings.append(
                 Risk("open-to-network", f"{self.address} is open to the network without TLS: {self.insecure}")
             )
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
+        warnings += credentials_written(token=self.token)
         if self.socket_url is not None:
             warnings.append(Risk("unconfirmed", f"{self.socket_url} gives each event {PROMISE}"))
         return Guarantee(
@@ -130,7 +124,7 @@ class Spark(SparkConfig):
         token = find_token(self.token, log, out)
         names = [*self.declared, PLAIN] if self.socket_url is not None else self.declared
         admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
-        arriving = Arriving(log, inlet) if inlet.straight or inlet.straight_files else None
+        arriving = Arriving(log, inlet) if inlet.upstream.straight or inlet.upstream.straight_files else None
         if arriving is not None:
             arriving.tell(out, await read_on_thread(out, arriving.open))
         events = SparkLog(log, names, admission, inlet, out, arriving)

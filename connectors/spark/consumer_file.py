@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from walflow import DiskFull
-from walflow.durable import replace_and_keep
-from walflow.wal.directory import Directory
+from walflow.files import replace_and_keep
+from walflow.wal import Directory
 
 NAME: Final = "consumers"
 SLOT: Final = 256 << 10

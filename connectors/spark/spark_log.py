@@ -7,9 +7,7 @@ from connectors.spark.consumers import Admission, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
-from walflow.delivery import Arriving, Checkpoints, LogSink, measure, measure_writer
-from walflow.delivery.ages import BacklogAge
-from walflow.delivery.tag import Tags
+from walflow.delivery import Arriving, BacklogAge, Checkpoints, LogSink, Tags, measure, measure_writer
 from walflow.wal import Commit, Log
 
 LOOK: Final = 60.0  # seconds between looks for a consumer that holds the log

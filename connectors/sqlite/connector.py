@@ -8,9 +8,9 @@ from pydantic import Field, field_validator
 from connectors.sqlite.rows import WHOLE, Column, columns_of
 from connectors.sqlite.sink import TableWork
 from connectors.sqlite.table import CannotUse, SqliteTable, columns_in
-from walflow import CodecUse, Connector, Guarantee, Inlet, JobSink, Need, Outlet, Ports
+from walflow import CodecUse, Connector, Families, Family, Guarantee, Inlet, JobSink, Need, Outlet, Ports, Traits
+from walflow.files import writable_file
 from walflow.frontier import RENEWED
-from walflow.needs import writable_file
 
 RESERVED: Final = "walflow_"
 
@@ -26,8 +26,14 @@ class Sqlite(Connector):
     file while walflow runs."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-    frontier: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, frontier=True)
+    families: ClassVar[Families] = {
+        "rows_total": Family("counter", "Rows that were stored in the table."),
+        "known_events_total": Family(
+            "counter",
+            "Events that were sent again and that the table had already: they were acked and not stored again.",
+        ),
+    }
 
     path: str = Field(min_length=1, description="The file. It is made if it is missing; its directory is not.")
     table: str = Field(default="events", min_length=1, max_length=200, description="The table.")

@@ -12,7 +12,7 @@ from connectors.sqlite.table import CannotUse, SqliteTable
 from walflow import Block, CannotDecode, Inlet, JobEnd, SinkWork
 from walflow.codecs import JSON
 from walflow.delivery import came_from
-from walflow.disk import RealDisk
+from walflow.files import RealDisk
 from walflow.frontier import (
     RENEWED,
     Begin,
@@ -84,7 +84,7 @@ class TableWork(SinkWork[TableJob]):
         self._table = table
         self._columns = columns
         self._logs: dict[str, LogWriter] = {}
-        self._straight = inlet.straight
+        self._straight = inlet.upstream.straight
         self._due = False  # a sign of life
         self._rows = inlet.counter("rows_total")
         self._known = inlet.counter("known_events_total")

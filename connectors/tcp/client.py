@@ -3,12 +3,22 @@ from collections.abc import Sequence
 from pydantic import Field, field_validator
 
 from connectors.tcp.server import DEFAULT_PORT
-from walflow import Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import Address, ClientTls, SocketOptions, parse_address
-from walflow.net.address import unwritten_port
-from walflow.net.client import ClientConnector, StreamClient, acks_of
-from walflow.net.dial import Dial
-from walflow.net.needs import to_reach
+from walflow import Guarantee, Inlet, Need, Outlet
+from walflow.net import (
+    Address,
+    ClientConnector,
+    ClientTls,
+    Dial,
+    SocketOptions,
+    StreamClient,
+    TcpOptions,
+    TlsToPeer,
+    acks_of,
+    credentials_written,
+    parse_address,
+    to_reach,
+    unwritten_port,
+)
 
 
 class TcpClient(ClientConnector):
@@ -16,14 +26,8 @@ class TcpClient(ClientConnector):
     same connection."""
 
     url: str = Field(description="host:port to connect to. The default port is 4242.")
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="`true` for TLS with the system's certificate authorities, or a record with the "
-        "keys below. Default: no TLS.",
-    )
-    socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, by tremor's names."
-    )
+    tls: TlsToPeer = False
+    socket_options: TcpOptions = SocketOptions()
 
     @field_validator("url")
     @classmethod
@@ -42,12 +46,8 @@ class TcpClient(ClientConnector):
         promised = super().guarantee(behind_log=behind_log)
         promised = promised._replace(notes=(*promised.notes, *unwritten_port(self.url, self.address)))
         tls = self._tls()
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            inline = Risk(
-                "credential", "the key_password stands in the flow file; name a file, env or credential instead"
-            )
-            return promised._replace(warnings=(*promised.warnings, inline))
-        return promised
+        inline = credentials_written(key_password=tls.key_password if tls is not None else None)
+        return promised._replace(warnings=(*promised.warnings, *inline))
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()

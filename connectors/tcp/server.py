@@ -4,11 +4,7 @@ from typing import Final
 from pydantic import Field, field_validator
 
 from walflow import Guarantee, Inlet, Need, Outlet
-from walflow.net import Address, parse_address
-from walflow.net.address import unwritten_port
-from walflow.net.needs import to_listen
-from walflow.net.over_tcp import TcpListening
-from walflow.net.server import SINK
+from walflow.net import SENT_TO_CLIENTS, Address, TcpListening, parse_address, to_listen, unwritten_port
 
 DEFAULT_PORT: Final = 4242  # tremor's
 
@@ -35,7 +31,7 @@ class TcpServer(TcpListening):
         return Guarantee(
             source="what a client has sent is safe once a log has acked it. TCP itself does not tell the client; an "
             "echo sent from below the log does",
-            sink=SINK,
+            sink=SENT_TO_CLIENTS,
             warnings=tuple(self.exposed()),
             notes=unwritten_port(self.url, self.address),
         )

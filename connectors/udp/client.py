@@ -13,6 +13,8 @@ from walflow import (
     Backoff,
     Block,
     Connector,
+    Families,
+    Family,
     Guarantee,
     Inlet,
     Need,
@@ -22,6 +24,7 @@ from walflow import (
     Risk,
     SinkPeer,
     Timer,
+    Traits,
     WalflowError,
 )
 from walflow.net import Address, on_thread, parse_address
@@ -42,7 +45,12 @@ class UdpClient(Connector):
     """A sink that sends each event as one datagram. Replies are not read."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
+    families: ClassVar[Families] = {
+        "refused_datagrams_total": Family(
+            "counter", "Datagrams that the peer machine refused because no program listens there."
+        ),
+    }
 
     url: str = Field(description="host:port to send to. The name is looked up once, at the start.")
     bind: str | None = Field(

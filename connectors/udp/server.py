@@ -5,11 +5,9 @@ from typing import ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from connectors.udp.sockets import UdpOptions, buffer_of, dropped_by, listen_udp
-from walflow import Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer
-from walflow.net import Address, parse_address
-from walflow.net.address import unwritten_port
-from walflow.size import Size
+from connectors.udp.sockets import UdpOptions, UdpSocketOptions, buffer_of, dropped_by, listen_udp
+from walflow import Connector, Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
+from walflow.net import Address, parse_address, unwritten_port
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
 TURN_BYTES: Final = 256 << 10  # read before others have their turn: together they are one block
@@ -24,7 +22,14 @@ class UdpServer(Connector):
     event never continues in the next datagram."""
 
     ports: ClassVar[Ports] = Ports(inputs=())
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
+    families: ClassVar[Families] = {
+        "dropped_datagrams_total": Family(
+            "counter",
+            "Datagrams that the kernel dropped before walflow read them, or that were in the kernel when "
+            "walflow stopped.",
+        ),
+    }
 
     url: str = Field(description="host:port to listen on. Without a port, any free one.")
     buf_size: Size = Field(
@@ -37,7 +42,7 @@ class UdpServer(Connector):
         description="Bytes of datagrams that the kernel may hold until walflow reads them. The kernel allows at most "
         "net.core.rmem_max. If that is less, a log line says so.",
     )
-    socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
+    socket_options: UdpSocketOptions = UdpOptions()
     insecure: str | None = Field(
         default=None,
         description="The reason why listening beyond loopback is safe here. "

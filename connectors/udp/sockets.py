@@ -2,13 +2,12 @@
 
 import socket
 import struct
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from walflow import WalflowError
-from walflow.net import Address
-from walflow.net.sockets import CannotListen
+from walflow.net import Address, CannotListen
 
 SO_MEMINFO: Final = 55  # Linux, not in Python's socket module: nine numbers, the last one what was dropped
 _MEMINFO: Final = struct.Struct("=9I")
@@ -37,6 +36,9 @@ class UdpOptions(BaseModel):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, self.reuse_address)
         if self.reuse_port:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+UdpSocketOptions = Annotated[UdpOptions, Field(description="Options of the socket, with tremor's names.")]
 
 
 def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> list[socket.socket]:

@@ -12,7 +12,7 @@ from connectors.ws.config import Ws, divide
 from connectors.ws.wire import runs
 from walflow import Block, CannotDecode, CannotEncode, Codec, Inlet
 from walflow.codecs import JSON
-from walflow.net.acks import WhenWritten
+from walflow.net import WhenWritten
 
 _BEHIND = struct.Struct(">8sQ")
 

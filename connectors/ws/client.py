@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -7,15 +7,25 @@ from websockets.exceptions import InvalidURI
 from websockets.uri import WebSocketURI, parse_uri
 
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
-from connectors.ws.client_connection import WsConnection, printable
 from connectors.ws.config import Ws
-from walflow import Guarantee, Inlet, Need, Outlet, Risk
-from walflow.net import Address, ClientTls, Reconnect, SocketOptions, check_host
-from walflow.net.address import check_brackets
-from walflow.net.client import StreamClient
-from walflow.net.dial import Dial
-from walflow.net.needs import to_reach, to_read
-from walflow.size import Size
+from connectors.ws.wire import printable
+from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk, Size
+from walflow.net import (
+    CLIENT_FAMILIES,
+    Address,
+    ClientTls,
+    Reconnect,
+    ReconnectKeys,
+    SocketOptions,
+    TcpOptions,
+    TlsToPeer,
+    check_brackets,
+    check_host,
+    credential_in_the_open,
+    credentials_written,
+    to_reach,
+    to_read,
+)
 
 OURS: Final = {  # headers that the handshake itself has
     "host",
@@ -39,18 +49,16 @@ LOSES_LITTLE: Final = Risk(
 )
 
 
-class WsClient(Ws):
-    """A client of one peer. As a sink, it sends events as messages. As a source, it reads the peer's messages from the
-    same connection."""
+class WsClientKeys(Ws):
+    """What `WsClient` takes."""
+
+    families: ClassVar[Families] = CLIENT_FAMILIES
 
     url: str = Field(
         description="ws://host:port/path, or wss:// for TLS. host:port alone means ws://. The default port is 80, "
         "with TLS 443."
     )
-    tls: bool | ClientTls = Field(
-        default=False,
-        description="For wss://: `true` for the system's certificate authorities, or a record with the keys below.",
-    )
+    tls: TlsToPeer = False
     headers: Mapping[str, str] = Field(
         default={}, description="More headers of the handshake. For a secret, use `token`."
     )
@@ -84,13 +92,8 @@ class WsClient(Ws):
         description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, but a "
         "peer that does not answer pings is disconnected.",
     )
-    socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, by tremor's names."
-    )
-    reconnect: Reconnect = Field(
-        default=Reconnect(),
-        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
-    )
+    socket_options: TcpOptions = SocketOptions()
+    reconnect: ReconnectKeys = Reconnect()
 
     @field_validator("url")
     @classmethod
@@ -159,46 +162,12 @@ class WsClient(Ws):
         )
 
     def _insecure(self) -> list[str]:
-        warnings: list[str] = []
         tls = self._tls()
-        if tls is not None and tls.key_password is not None and tls.key_password.inline:
-            warnings.append(
-                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
-            )
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
-        if any(name.lower() == "authorization" for name in self.headers):
-            warnings.append(
-                Risk("credential", "headers contain an Authorization; name a file with it in `token` instead")
-            )
+        key_password = tls.key_password if tls is not None else None
+        warnings = credentials_written(self.headers, key_password=key_password, token=self.token)
         if self.token is not None and tls is None and not self.address.loopback:
-            warnings.append(
-                Risk(
-                    "open-to-network",
-                    f"the token goes to {self.address} without TLS, so every machine on the way can read it",
-                )
-            )
+            warnings.append(credential_in_the_open("token", self.address))
         return warnings
-
-    async def run(self, inlet: Inlet, out: Outlet) -> None:
-        tls = self._tls()
-        acks = self._acks(inlet, out)
-        dial = Dial(self.address, tls, self.socket_options, out)
-        inlet.on_reopen(dial.reload)
-        peer = {"host": self.address.host, "port": self.address.port}
-        await StreamClient(
-            self,
-            inlet,
-            out,
-            peer=str(self.address),
-            meta={"ws_client": {"tls": tls is not None, "peer": peer}},
-            connect=dial.connect,
-            acks=acks,
-            reads_answers=self.ack != "written",
-            connection=lambda client: WsConnection(client, self, acks),
-        ).run()
 
     def _acks(self, inlet: Inlet, out: Outlet) -> MessagesWritten:
         time = out.scheduler.awake

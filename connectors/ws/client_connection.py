@@ -2,23 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidHandshake, InvalidStatus
 
 from connectors.ws.acks import MessagesWritten
-from connectors.ws.wire import SHOWN, SILENT, FrameWire
+from connectors.ws.client import WsClientKeys
+from connectors.ws.wire import SHOWN, SILENT, FrameWire, printable
 from walflow import Block, Stream
-from walflow.net import NoSecret
-from walflow.net.client import StreamClient
-from walflow.net.client_sink import CLOSING
-from walflow.net.connection import Connection
-from walflow.net.secrets import bearer
-from walflow.net.writing import Writing
-
-if TYPE_CHECKING:
-    from connectors.ws.client import WsClient
+from walflow.net import CLOSING, Connection, NoSecret, StreamClient, Writing, bearer
 
 PONGS: Final = 1 << 20  # bytes in the transport beyond what it is handed of blocks, which is less
 
@@ -31,7 +24,7 @@ class WsConnection(Connection):
 
     _wire: FrameWire
 
-    def __init__(self, client: StreamClient, config: "WsClient", acks: MessagesWritten) -> None:
+    def __init__(self, client: StreamClient, config: WsClientKeys, acks: MessagesWritten) -> None:
         super().__init__(client)
         self._inlet = client.inlet
         self._others = client.others
@@ -217,8 +210,3 @@ def _refusal(error: Exception) -> str:
     if isinstance(error, InvalidHandshake):
         return f"no WebSocket: {printable(error)}"
     return "the connection ended in the handshake"
-
-
-def printable(error: Exception) -> str:
-    text = "".join(c if c.isprintable() else "?" for c in str(error))
-    return text[:SHOWN]

@@ -10,9 +10,8 @@ from websockets.extensions.permessage_deflate import (
 from websockets.typing import Subprotocol
 
 from connectors.ws.wire import is_utf8, runs
-from walflow import Block, Connector, Inlet
-from walflow.net import Secret
-from walflow.size import Size
+from walflow import Block, Connector, Inlet, Size, Traits
+from walflow.net import BearerToken
 
 TOKEN: Final = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"  # RFC 9110
 TEXT_CODECS: Final = ("json", "string")
@@ -20,18 +19,14 @@ TEXT_FRAMINGS: Final = ("messages", "separate")
 
 
 class Ws(Connector):
-    messages: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(messages=True)
 
     subprotocol: str | None = Field(
         default=None,
         pattern=TOKEN,
         description="The WebSocket subprotocol. Both sides must name the same one, or there is no connection.",
     )
-    token: Secret | None = Field(
-        default=None,
-        description='The bearer token of the header `Authorization: Bearer …`, as `{"file": …}`. The client sends it; '
-        "the server requires it. It is read at each connection, so the file may change.",
-    )
+    token: BearerToken = None
     binary: bool | None = Field(
         default=None,
         description="Whether messages are sent as binary messages. Default: as text if the codec is json or string "

@@ -8,16 +8,24 @@ from websockets.server import ServerProtocol
 
 from connectors.ws.config import Ws
 from connectors.ws.wire import SILENT, FrameWire
-from walflow import Block, Guarantee, Inlet, Need, Outlet, Risk, Timer
-from walflow.net import Address, NoSecret, parse_address
-from walflow.net.deadline import Deadline
-from walflow.net.files import warn_if_open
-from walflow.net.needs import to_listen, to_read
-from walflow.net.over_tcp import TcpListening
-from walflow.net.peer import Peer
-from walflow.net.secrets import same_token
-from walflow.net.server import CLOSING, SINK, StreamServer
-from walflow.net.writing import Writing
+from walflow import Block, Guarantee, Inlet, Need, Outlet, Timer
+from walflow.net import (
+    CLOSING,
+    SENT_TO_CLIENTS,
+    Address,
+    Deadline,
+    NoSecret,
+    Peer,
+    StreamServer,
+    TcpListening,
+    Writing,
+    credentials_written,
+    parse_address,
+    same_token,
+    to_listen,
+    to_read,
+    warn_if_open,
+)
 
 
 class WsServer(Ws, TcpListening):
@@ -47,14 +55,11 @@ class WsServer(Ws, TcpListening):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.exposed()
-        if self.token is not None and self.token.inline:
-            warnings.append(
-                Risk("credential", "the token stands in the flow file; name a file, env or credential instead")
-            )
+        warnings += credentials_written(token=self.token)
         return Guarantee(
             source="what a client has sent is safe once a log has acked it. WebSocket itself does not tell the "
             "client; an echo sent from below the log does",
-            sink=SINK,
+            sink=SENT_TO_CLIENTS,
             warnings=tuple(warnings),
         )
 

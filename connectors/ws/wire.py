@@ -172,3 +172,8 @@ def runs(flags: Sequence[bool]) -> list[int]:
             sizes.append(1)
             before = flag
     return sizes
+
+
+def printable(error: Exception) -> str:
+    text = "".join(c if c.isprintable() else "?" for c in str(error))
+    return text[:SHOWN]

@@ -1,15 +1,26 @@
 """Counters, gauges and histograms; and that what is shown stands in the reference."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from tests.lang.world import REGISTRY, assembled
+from walflow.admin.catalogue import help_of, of_assembly, of_connectors, of_operators
 from walflow.admin.rates import OVER, Rates
+from walflow.contract import Connector, Guarantee, Ports
+from walflow.delivery import LOG_FAMILIES
 from walflow.delivery.ages import MARKS, Ages
-from walflow.metrics import CATALOGUE, BucketedValues, Metrics, exposed
+from walflow.families import Families, Family
+from walflow.metrics import CORE, BucketedValues, Metrics, exposed
+from walflow.net import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
+from walflow.registry import connectors
 
 ROOT = Path(__file__).parents[2]
+TYPES: dict[str, Families] = {**of_operators("walflow"), **of_connectors("walflow")}
+ALL = [(type, name) for type, families in {"": CORE, **TYPES}.items() for name in families]
 
 
 def test_a_gauge_that_fails_is_left_out_and_the_others_are_shown() -> None:
@@ -29,9 +40,9 @@ def test_a_histogram_counts_a_bound_as_within() -> None:
     assert (histogram.counts, histogram.sum) == ([2, 2, 1], 104.0)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_names_carry_their_unit_and_labels_are_of_a_closed_set(name: str) -> None:
-    family = CATALOGUE[name]
+@pytest.mark.parametrize(("type", "name"), ALL)
+def test_names_carry_their_unit_and_labels_are_of_a_closed_set(type: str, name: str) -> None:
+    family = TYPES[type][name] if type else CORE[name]
     assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
     assert name.endswith("_total") is (family.kind == "counter")
     if family.kind == "info":
@@ -52,13 +63,73 @@ def test_names_carry_their_unit_and_labels_are_of_a_closed_set(name: str) -> Non
     assert family.help.endswith(".")
 
 
-def test_every_metric_that_the_code_counts_is_in_the_catalogue() -> None:
-    files = [*(ROOT / "walflow").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")]
-    named = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')
+COUNTED = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')
+
+
+def counted_in(files: Iterable[Path]) -> set[str]:
     ours = [file for file in files if "templates" not in file.parts]  # those are of people's own connectors
-    counted = {name for file in ours for name in named.findall(file.read_text())}
+    return {name for file in ours for name in COUNTED.findall(file.read_text())}
+
+
+def room_of(type: str) -> Path:
+    """Where a connector's code is."""
+    path = ROOT / "connectors" / connectors()[type].__module__.split(".")[1]
+    return path if path.is_dir() else path.with_suffix(".py")
+
+
+def test_walflow_declares_what_it_counts() -> None:
+    shared = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES, **LOG_FAMILIES}
+    operators = {name for families in of_operators("walflow").values() for name in families}
+    counted = counted_in((ROOT / "walflow").rglob("*.py"))
     assert "received_events_total" in counted
-    assert counted - CATALOGUE.keys() == set(), "these want a line in walflow/metrics.py"
+    assert counted - CORE.keys() - shared.keys() - operators == set()
+
+
+@pytest.mark.parametrize("type", sorted(of_connectors("walflow")))
+def test_a_connector_declares_what_it_counts(type: str) -> None:
+    room = room_of(type)
+    beside = [other for other in of_connectors("walflow") if room_of(other) == room]
+    declared = {name for one in beside for name in TYPES[one]}
+    counted = counted_in(room.rglob("*.py") if room.is_dir() else [room])
+    assert counted - CORE.keys() - declared == set(), f"these want a line in the `families` of {type}"
+
+
+def test_one_name_means_one_thing() -> None:
+    """Prometheus has one help for a name."""
+    seen: dict[str, Family] = dict(CORE)
+    for families in TYPES.values():
+        for name, family in families.items():
+            assert seen.setdefault(name, family) == family, name
+
+
+class Strange(Connector):
+    ports: ClassVar[Ports] = Ports(("in",), ())
+    families: ClassVar[Families] = {"flown_events_total": Family("counter", "Events that flew away.")}
+
+    def guarantee(self, *, behind_log: bool) -> Guarantee:
+        return Guarantee(sink="flown")
+
+
+def test_a_stranger_s_metric_has_its_own_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """
+    define flow main
+    flow
+      use tremor::pipelines;
+      define connector ticks from metronome with config = {"interval": 1} end;
+      define connector bird from bird with codec = "json" end;
+      create connector ticks;
+      create connector bird;
+      create pipeline passthrough from pipelines::passthrough;
+      connect /connector/ticks to /pipeline/passthrough;
+      connect /pipeline/passthrough to /connector/bird;
+    end;
+    deploy flow main;
+    """
+    assembly = assembled(text, registry={**REGISTRY, "bird": Strange})
+    assert help_of("flown_events_total", "bird", of_assembly(assembly)) == "Events that flew away."
+    assert help_of("other_total", "bird", of_assembly(assembly)) == "Of connector type bird."
+    assert help_of("up", "bird", of_assembly(assembly)) == CORE["up"].help
 
 
 def test_rates_are_over_the_last_seconds() -> None:

@@ -7,7 +7,8 @@ from typer.testing import CliRunner, Result
 
 from walflow.cli import app, doc_err
 from walflow.compile.reference import declared
-from walflow.metrics import CATALOGUE, exposed
+from walflow.delivery import LOG_FAMILIES
+from walflow.metrics import CORE, exposed
 
 MODULE = """\
 ### Prices.
@@ -150,4 +151,6 @@ def test_what_is_refused(arguments: tuple[str, ...], code: int, said: str) -> No
 def test_where_an_event_can_end() -> None:
     told = doc("err").stdout
     assert all(end.outcome in told and exposed(end.metric) in told for end in doc_err.ENDS)
-    assert all(end.metric in CATALOGUE for end in doc_err.ENDS), "each of them is a metric that there is"
+    assert all(end.metric in {**CORE, **LOG_FAMILIES} for end in doc_err.ENDS), (
+        "each of them is a metric that there is"
+    )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -155,7 +156,7 @@ def _lines(path: Path) -> list[str]:
         (
             ["x", "-t", "nothing"],
             2,
-            "there is no template 'nothing': there are echo, forward, http, follow, syslog, access-log, kafka, spark, connector, codec, framing",
+            "there is no template 'nothing': there are echo, forward, http, follow, syslog, access-log, kafka, spark, connector, operator, codec, framing",
         ),
         (["1x", "-t", "connector"], 2, "'1x' cannot be the name of a Python module: use small letters, digits and _"),
         *(
@@ -248,10 +249,16 @@ def test_a_connector_from_a_stranger(tmp_path: Path) -> None:
             b"level=info host=a\nrubbish\nlevel=warn\n",
             '{"level":"info","host":"a"}\n{"level":"warn"}\n',
         ),
+        (
+            "operator",
+            "hosted",
+            b'{"n": 1}\nrubbish\n{"n": 2}\n',
+            '{"event":{"n":1},"label":"web"}\n{"event":{"n":2},"label":"web"}\n',
+        ),
         ("framing", "digits", b"7b7d\nrubbish\n5b315d\n", "{}\n[1]\n"),
     ],
 )
-def test_a_codec_and_a_framing_from_a_stranger(
+def test_a_codec_a_framing_and_an_operator_from_a_stranger(
     template: str, name: str, sent: bytes, wanted: str, tmp_path: Path
 ) -> None:
     """One file and one entry point each; what it refuses is counted, and nothing else is held up."""
@@ -271,18 +278,24 @@ def test_a_codec_and_a_framing_from_a_stranger(
         wait_until(lambda: (package / "out.log").exists() and (package / "out.log").read_text() == wanted)
         client.close()
         assert daemon.terminate() == 0, daemon.raw
-    wrong = flow.read_text().replace(f'"{name}"', f'{{"name": "{name}", "config": {{"odd": 1}}}}')
+    wrong = (
+        flow.read_text().replace('label = "web"', "odd = 1")
+        if template == "operator"
+        else flow.read_text().replace(f'"{name}"', f'{{"name": "{name}", "config": {{"odd": 1}}}}')
+    )
     (package / "wrong.troy").write_text(wrong)
     refused = stranger.walflow("check", "wrong.troy", workdir=package)
     assert refused.returncode == 78
-    assert f"{name} has no key odd" in refused.stdout
+    assert re.search(f"{name} has no key odd|unknown key `odd`.* {name}", refused.stdout)
 
 
 def _numbers(*files: Path) -> list[int]:
     return sorted(json.loads(line)["n"] for path in files for line in _lines(path))
 
 
-@pytest.mark.parametrize("module", ["connector/spool.py", "codec/pairs.py", "framing/hexed.py"])
+@pytest.mark.parametrize(
+    "module", ["connector/spool.py", "codec/pairs.py", "framing/hexed.py", "operator/labelled.py"]
+)
 def test_a_template_comes_by_the_door(module: str) -> None:
     """The how-tos show these files: `make pages`."""
     source = (TEMPLATE / module).read_text()

@@ -265,7 +265,7 @@ def test_wrong_configurations(config: dict[str, object]) -> None:
 
 
 def test_what_it_says_of_itself() -> None:
-    assert Crononome.codec is CodecUse.FORBIDDEN
+    assert Crononome.traits.codec is CodecUse.FORBIDDEN
     never = Crononome.model_validate({"entries": [{"name": "leap", "expr": "0 0 0 30 2 *"}]})
     assert never.guarantee(behind_log=False).warnings == ("the time of entry 'leap' never comes",)
 

@@ -54,7 +54,7 @@ def test_what_it_has_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_its_ports() -> None:
-    assert File.codec is CodecUse.REQUIRED
+    assert File.traits.codec is CodecUse.REQUIRED
     assert File(path="a", mode="read").ports_used() == Ports(inputs=(), outputs=("out", "err"))
     assert File(path="a", mode="truncate").ports_used() == Ports(inputs=("in",), outputs=("err",))
 

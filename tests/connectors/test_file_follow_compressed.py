@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from connectors.file.follow.inflating import STEP_BYTES
+from connectors.file.follow.compressed_file import STEP_BYTES
 from connectors.file.reading import ALGORITHMS
 from tests.connectors.test_file_follow import Run, append
 from walflow.errors import WalflowError

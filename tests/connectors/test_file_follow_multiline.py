@@ -137,7 +137,7 @@ class Arrivals:
     def take(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             assert block.read_from is not None
-            name = block.read_from.origin.log
+            name = block.read_from.log
             for event, end in zip(block.frames.payloads(), ends(block), strict=True):
                 if end > self._ends.get(name, 0):
                     self._ends[name] = end

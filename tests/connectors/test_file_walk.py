@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.file.follow.finding import scan
+from connectors.file.follow.files_found import scan
 from connectors.file.follow.walk import Walk, Walked, walk
 
 TREE = ("a.log", "b/a.log", "b/c/a.log", "b/c/.hidden.log", ".d/a.log", "b/b/b/x.txt", "ab/z[1].log", "b/e.log/a.log")

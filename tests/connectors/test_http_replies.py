@@ -83,7 +83,7 @@ async def answering(
     out = world.source(between, codec=codec, framing=Incoming((), MESSAGES))
     connector = HttpServer.model_validate({"url": "127.0.0.1:0", **config})
     sink = world.sink(connector.sink_codec(codec), MESSAGES, err=err)
-    sink.behind_log = behind_log
+    sink.upstream = sink.upstream._replace(behind_log=behind_log)
     between.sink = sink
     lines = Lines()
     out.log = lines  # type: ignore[assignment]

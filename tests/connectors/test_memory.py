@@ -82,7 +82,7 @@ def test_it_stops_its_sources_at_its_bound_and_holds_what_comes_all_the_same() -
 def test_what_does_not_fit_another_output_gets() -> None:
     """Behind a round robin nothing waits for room: that would be an event which the other output could take."""
     whole = Whole(max_elements=4)
-    whole.inlet.replaceable = True
+    whole.inlet.upstream = whole.inlet.upstream._replace(replaceable=True)
     whole.give(1, 2, 3)
     late = whole.give(4, 5)
     assert whole.inlet.failed == [(b"4\n5\n", f"{whole.outlet.name} is full")]

@@ -134,7 +134,7 @@ def test_intervals_that_are_none(interval: object) -> None:
 
 def test_what_it_says_of_itself() -> None:
     metronome = Metronome(interval=1)
-    assert metronome.codec is CodecUse.FORBIDDEN
+    assert metronome.traits.codec is CodecUse.FORBIDDEN
     assert metronome.ports_used() == Ports(inputs=(), outputs=("out", "err"))
     assert metronome.guarantee(behind_log=False) == Guarantee(
         source="an event is made only while the flow accepts events: a tick during a pause makes none. The ids count "

@@ -20,7 +20,7 @@ async def test_it_swallows_and_says_nothing() -> None:
 
 
 def test_what_it_says_of_itself() -> None:
-    assert Null.codec is CodecUse.OPTIONAL
+    assert Null.traits.codec is CodecUse.OPTIONAL
     assert Null().guarantee(behind_log=False) == Guarantee("sends nothing", "an event is acked and dropped")
     assert Null().guarantee(behind_log=True).warnings == (
         "what reaches it is dropped, and the log upstream deletes it too",

@@ -338,7 +338,7 @@ async def test_after_stdin_the_sink_goes_on(pipe: Pipe, monkeypatch: pytest.Monk
 
 
 def test_what_it_says_of_itself() -> None:
-    assert Stdio.codec is CodecUse.REQUIRED
+    assert Stdio.traits.codec is CodecUse.REQUIRED
     assert Stdio().ports_used() == Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
     source = "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
     sink = (

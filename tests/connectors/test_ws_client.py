@@ -176,7 +176,7 @@ async def test_a_message_without_a_pong_behind_it_is_sent_again() -> None:
 @pytest.mark.parametrize("behind_log", [True, False], ids=["behind a log", "alone"])
 async def test_what_ends_each_connection_is_the_logs_to_judge(behind_log: bool) -> None:
     world = World()
-    world.inlet.behind_log = behind_log
+    world.inlet.upstream = world.inlet.upstream._replace(behind_log=behind_log)
     world.peer.ends_at, world.peer.echoing = "bad", True
     async with world.connected(ack="message", reconnect={"retry": {"interval_ms": 10, "growth_rate": 1.0}}):
         world.give(b"1")

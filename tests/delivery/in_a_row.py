@@ -63,7 +63,7 @@ class HalfRow:
         nodes.sink.begin(context)
         outlet = nodes.source.begin(context)
         self.log = Log(wal.options(), disk)
-        wants = nodes.sink.straight or nodes.sink.straight_files
+        wants = nodes.sink.upstream.straight or nodes.sink.upstream.straight_files
         self.arriving = Arriving(self.log, nodes.sink) if wants and wal.sync == "always" else None
         try:
             if self.arriving is not None:

@@ -7,7 +7,7 @@ import pytest
 from walflow import Block
 from walflow.delivery import Arriving
 from walflow.errors import DiskFull
-from walflow.event import Origin, ReadFrom
+from walflow.event import Origin
 from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.wal import Log, LogOptions
 from walflow.wal.arrivals import Provenance
@@ -47,7 +47,7 @@ class Alone:
     def reads(self, place: Place, events: int) -> None:
         """Events of one byte each, from the beginning of the file."""
         block = self.inlet.block(b"\n" * events)
-        block.read_from, block.positions = ReadFrom(place.origin(), place), range(1, events + 1)
+        block.read_from, block.positions = place.origin()._replace(place=place), range(1, events + 1)
         self.comes(block)
         self.arriving._arrivals.add(Provenance(place.name, 0, 1, events))
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from connectors.http import body, request, serving
-from connectors.http.server import HttpServer
+from connectors.http.connector import HttpServer
 from walflow.admin import taps
 from walflow.admin.tap import events, where
 from walflow.cli import logs

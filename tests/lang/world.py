@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 
-from walflow.contract import Claim, CodecUse, Connector, Guarantee, Ports
+from walflow.contract import Claim, CodecUse, Connector, Guarantee, Ports, Traits
 from walflow.diagnostics import render_all
 from walflow.plan import Assembly, load
 
@@ -34,10 +34,9 @@ class TcpServer(Connector):
 
 
 class Log(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-    transactional: ClassVar[bool] = True
-    forwards: ClassVar[bool] = True
-    positions: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        codec=CodecUse.FORBIDDEN, transactional=True, forwards=True, passes=True, positions=True
+    )
 
     path: str = Field(validation_alias=AliasChoices("path", "dir"))
     chunk_size: int = Field(default=1 << 26, gt=0)
@@ -68,7 +67,7 @@ class File(Connector):
 
 
 class Metronome(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
     ports: ClassVar[Ports] = Ports((), ("out", "err"))
 
     interval: int
@@ -78,7 +77,7 @@ class Metronome(Connector):
 
 
 class Null(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL)
     ports: ClassVar[Ports] = Ports(("in",), ())
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lang.world import REGISTRY, assembled
 from tests.nodes.world import World
-from walflow import CodecUse, Connector, Recalled
+from walflow import CodecUse, Connector, Recalled, Traits
 from walflow.event import Node
 from walflow.nodes.build import build
 from walflow.nodes.connector import ConnectorNodes
@@ -148,8 +148,7 @@ deploy flow main;
 
 
 class Door(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
-    recalls: ClassVar[tuple[str, str] | None] = ("door", "key")
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, recalls=("door", "key"))
 
 
 def recalling(world: World, more: str = "") -> dict[str, ConnectorNodes]:
@@ -165,7 +164,7 @@ def test_a_source_is_told_what_its_log_has_before_it_may_send() -> None:
     out = door.source.begin(world.context("main::door"))
     log.sink.begin(world.context("main::log"))
     assert door.source.gate.shut
-    assert list(log.sink.recalled_by) == ["main::door"]
+    assert list(log.sink.upstream.recalled_by) == ["main::door"]
     log.sink.remember("main::door", [Recalled("a", 1, 1)])
     log.sink.serve(lambda block: None)
     assert not door.source.gate.shut
@@ -176,4 +175,4 @@ def test_a_source_is_told_what_its_log_has_before_it_may_send() -> None:
 def test_a_source_with_another_sink_is_told_nothing() -> None:
     """What the log has, the other one may not have got."""
     made = recalling(World(), "connect /pipeline/before to /connector/null;")
-    assert made["log"].sink.recalled_by == {}
+    assert made["log"].sink.upstream.recalled_by == {}

@@ -143,7 +143,7 @@ def test_what_waits_for_a_sink_whose_run_ends_goes_to_another(three: Running) ->
 
 def test_a_sink_reached_another_way_as_well_is_not_replaceable() -> None:
     running = Running(f"{BODY} select event from in into out/ws0;", OUTPUTS)
-    assert [sink.node.replaceable for sink in running.sinks] == [False, True, True]
+    assert [sink.node.upstream.replaceable for sink in running.sinks] == [False, True, True]
     running.sinks[0].node.trigger("away")
     assert running.source.gate.shut  # by its own copy of every event
     running.sinks[0].node.restore()

@@ -39,7 +39,7 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     running = Running(BODY, ("full", "well"), started=False)
     for sink in running.sinks:
         sink.node.begin(running.world.context(sink.node.name))
-        assert sink.node.replaceable
+        assert sink.node.upstream.replaceable
     yield running
     running.end()
     assert running.outlet.inflight == 0

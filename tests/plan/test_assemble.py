@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from tests.lang.world import REGISTRY, Null, assembled
-from walflow import codecs, framing
+from walflow import Traits, codecs, framing
 from walflow.contract import CodecUse, Connector, Guarantee
 from walflow.diagnostics import render_all
 from walflow.event import Codec, Cutting
@@ -103,7 +103,7 @@ def test_nothing_deployed_is_nothing_to_run() -> None:
 
 
 class Strange(Connector):
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL)
 
     def model_post_init(self, context: object) -> None:
         raise RuntimeError("surprise")

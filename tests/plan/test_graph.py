@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from walflow.contract import Connector, Guarantee, Ports
+from walflow.contract import Connector, Guarantee, Ports, Traits
 from walflow.plan import Assembly, ConnectorPlan, Link, NodeId, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Graph
 
@@ -17,7 +17,7 @@ class Both(Connector):
 
 
 class Log(Both):
-    transactional: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Both.traits._replace(transactional=True)
 
 
 class Sink(Both):

@@ -237,12 +237,9 @@ def test_an_event_that_ends_each_connection_of_an_echoing_peer_holds_up_no_other
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        file = tmp_path / "main.troy"
-        keys = f'"url": "127.0.0.1:{server.server_address[1]}", "ack": "echo", "reconnect": {{"retry": {{"interval_ms": 10}}}}'
-        before = 'http_client\n  with codec = "json", config = {"url": "http://127.0.0.1:PORT/", CONFIG}'
-        assert before in FLOW
-        ours = f'tcp_client\n  with codec = "json", postprocessors = ["separate"], config = {{{keys}}}'
-        file.write_text(FLOW.replace(before, ours))
+        retry = {"retry": {"interval_ms": 10}}
+        out = lines_out("tcp_client", url=f"127.0.0.1:{server.server_address[1]}", ack="echo", reconnect=retry)
+        file = flow(tmp_path, out, max_attempts=2)
         with running(file, tmp_path) as daemon:
             client = Client(daemon.port())
             client.send(b'{"id":0}\n')

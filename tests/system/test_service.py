@@ -16,7 +16,8 @@ import pytest
 
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import ECHO, PATIENCE, ROOT, WALFLOW, Client, Daemon, echo_flow, free_port, running
-from walflow.metrics import CATALOGUE, exposed
+from walflow.admin.catalogue import of_connectors, of_operators
+from walflow.metrics import CORE, exposed
 
 TROUBLE = """\
 define flow trouble
@@ -115,7 +116,8 @@ def test_the_figures_are_what_was_done(tmp_path: Path) -> None:
     assert seen["walflow_topology_edge_info", "after"] == 2
     assert seen["walflow_build_info", ""] == 1
     assert seen["process_resident_memory_bytes", ""] > 1 << 20
-    known = {exposed(name) for name in CATALOGUE}
+    types = [CORE, *of_operators("walflow").values(), *of_connectors("walflow").values()]
+    known = {exposed(name) for families in types for name in families}
     for name, _ in seen:
         plain = name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum")
         assert plain in known or name.startswith("process_")

@@ -121,14 +121,14 @@ class IgnoresOthers(JobSink[ShelfJob]):
 
 class FailsBeforeItTriggers(JobSink[ShelfJob]):
     def _troubled(self, cause: WalflowError) -> None:
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._fail_held(cause)
         super()._troubled(cause)
 
 
 class NeverProbes(JobSink[ShelfJob]):
     def _retry(self) -> None:
-        if not self._inlet.replaceable:
+        if not self._inlet.upstream.replaceable:
             super()._retry()
 
 

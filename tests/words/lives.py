@@ -23,7 +23,7 @@ from connectors.memory import Memory
 from connectors.wal import Wal
 from tests.nodes.world import World, fatal
 from walflow.codecs import JSON
-from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow.contract import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Traits
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
@@ -43,7 +43,7 @@ MOST_TURNS: Final = 400  # of the last life: what is not quiet by then goes roun
 class Feed(Connector):
     """Sends what it is told to, and knows what was acked."""
 
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
     ports: ClassVar[Ports] = Ports((), ("out",))
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
@@ -56,7 +56,7 @@ class Feed(Connector):
 class Moody(Connector):
     """Acks, fails and rejects."""
 
-    codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL)
     ports: ClassVar[Ports] = Ports(("in",), ("err",))
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:

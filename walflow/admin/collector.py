@@ -11,8 +11,9 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from walflow import __version__
+from walflow.admin.catalogue import help_of, of_assembly
 from walflow.admin.rates import Rates
-from walflow.metrics import CATALOGUE, BucketedValues, exposed
+from walflow.metrics import CORE, BucketedValues, exposed
 from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
 
@@ -35,6 +36,7 @@ class DaemonCollector(Collector):
         self._rates = rates
         self._lines_dropped = lines_dropped
         self._open_taps = open_taps
+        self._families = of_assembly(daemon.assembly)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._components()
@@ -53,37 +55,35 @@ class DaemonCollector(Collector):
     def _components(self) -> Iterator[Metric]:
         families: dict[str, Metric] = {}
         for name, labels, value in self._daemon.metrics:
-            family = families.setdefault(name, CounterMetricFamily(exposed(name), _help(name, labels)))
+            family = families.setdefault(name, CounterMetricFamily(exposed(name), self._help(name, labels)))
             family.add_sample(exposed(name), dict(labels), value)
         for name, labels, reading in self._daemon.metrics.gauges():
-            family = families.setdefault(name, GaugeMetricFamily(exposed(name), _help(name, labels)))
+            family = families.setdefault(name, GaugeMetricFamily(exposed(name), self._help(name, labels)))
             family.add_sample(exposed(name), dict(labels), float(reading))
         for name, labels, histogram in self._daemon.metrics.histograms():
-            family = families.setdefault(name, HistogramMetricFamily(exposed(name), _help(name, labels)))
+            family = families.setdefault(name, HistogramMetricFamily(exposed(name), self._help(name, labels)))
             _add(family, exposed(name), labels, histogram)
         yield from families.values()
 
+    def _help(self, name: str, labels: Mapping[str, str]) -> str:
+        return help_of(name, labels.get("type", ""), self._families)
+
     def _topology(self) -> Iterator[Metric]:
-        family = GaugeMetricFamily("walflow_topology_edge_info", CATALOGUE["topology_edge_info"].help)
+        family = GaugeMetricFamily("walflow_topology_edge_info", CORE["topology_edge_info"].help)
         for link in self._daemon.assembly.links:
             labels = {**link.source.labels, "port": link.source_port, **_target(link.target, link.target_port)}
             family.add_sample(family.name, labels, 1)
         yield family
 
     def _own(self, name: str, value: float, labels: Mapping[str, str] | None = None) -> Metric:
-        kind = CounterMetricFamily if CATALOGUE[name].kind == "counter" else GaugeMetricFamily
-        family = kind(exposed(name), CATALOGUE[name].help)
+        kind = CounterMetricFamily if CORE[name].kind == "counter" else GaugeMetricFamily
+        family = kind(exposed(name), CORE[name].help)
         family.add_sample(exposed(name), dict(labels or {}), float(value))
         return family
 
 
 def _target(node: NodeId, port: str) -> dict[str, str]:
     return {"to_component": node.name, "to_kind": node.kind, "to_port": port}
-
-
-def _help(name: str, labels: Mapping[str, str]) -> str:
-    known = CATALOGUE.get(name)
-    return known.help if known is not None else f"Of connector type {labels.get('type', '')}."
 
 
 def _add(family: Metric, name: str, labels: Mapping[str, str], histogram: BucketedValues) -> None:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from walflow.delivery import BACKLOG_EVENTS
 from walflow.nodes.ports import PortCounts, PortName
 from walflow.runtime.daemon import Daemon
 
@@ -69,6 +70,6 @@ class Observed:
         events = {
             f"{labels['flow']}/{labels['component']}": value
             for name, labels, value in self._daemon.metrics.gauges()
-            if name == "wal_backlog_events"
+            if name == BACKLOG_EVENTS
         }
         self.backlogs.append(Backlogs(round(self._clock() - self._began, 1), events))

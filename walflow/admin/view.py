@@ -105,7 +105,7 @@ def _connector(
         gate=[Shut(by, reason) for by, reason in nodes.source.gate.reasons.items()],
         breaker=Breaker(why, nodes.sink.reason or nodes.health.why) if why is not None else None,
         log=log,
-        inner=nodes.plan.connector.forwards,
+        inner=nodes.plan.connector.traits.forwards,
         held_by=_held_by(nodes) if log is not None else [],
         holders=_holders(nodes) if log is not None else [],
         lanes=[_lane(nodes, name, lanes) for name in nodes.source.lanes],

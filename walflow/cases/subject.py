@@ -8,7 +8,7 @@ log is passed through. What no link takes from a pipeline's `err` comes to the e
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from walflow.cases.folder import SETTINGS, BadCase, Case
 from walflow.compile.nodes import Expr
@@ -18,10 +18,8 @@ from walflow.lang.config import NodeId, PipelineConfig
 from walflow.lang.files import read
 from walflow.lang.standalone import literal
 from walflow.plan import load
-from walflow.plan.alone import ExitEnd, load_query, load_script, saying_where_args_come_from
+from walflow.plan.alone import EXIT, ExitEnd, load_query, load_script, saying_where_args_come_from
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
-
-PASSED_THROUGH: Final = {"wal", "memory"}
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,8 @@ def _with_ends(assembly: Assembly, case: Case) -> Subject:
     passes: set[NodeId] = set()
     for plan in assembly.connectors:
         name = f"{plan.id.flow}.{plan.id.name}" if several else plan.id.name
-        if plan.connector.forwards:
-            if plan.kind not in PASSED_THROUGH:
+        if plan.connector.traits.forwards:
+            if not plan.connector.traits.passes:
                 raise BadCase(f"{case.folder}: connector `{plan.id}`: walflow test does not run {plan.kind}")
             passes.add(plan.id)
             continue
@@ -123,7 +121,7 @@ def _with_ends(assembly: Assembly, case: Case) -> Subject:
         *(plan.id for plan in assembly.connectors if ERR in plan.connector.ports_used().outputs),
     ]
     links += [Link(node, ERR, lost, "in") for node in reporting if (node, ERR) not in linked]
-    connectors.append(ConnectorPlan(lost, "exit", ExitEnd(), None, None, None))
+    connectors.append(ConnectorPlan(lost, EXIT, ExitEnd(), None, None, None))
     exits[lost] = ERR
     return Subject(
         Assembly(tuple(connectors), assembly.pipelines, tuple(links)), entries, exits, frozenset(passes), False

@@ -14,6 +14,17 @@ from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
 
 
+def _list_warnings(asked: bool) -> None:
+    if not asked:
+        return
+    from walflow.warnings import registered
+
+    widest = max(map(len, registered()))
+    for name, kind in registered().items():
+        typer.echo(f"{name.ljust(widest)}  {kind.means}")
+    raise typer.Exit()
+
+
 def check(
     files: Annotated[list[Path], typer.Argument(help="Flow files, checked together, as `run` would start them.")],
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are warnings.")] = False,
@@ -72,6 +83,15 @@ def check(
         Path | None,
         typer.Option(envvar="WALFLOW_ADMIN_TOKEN_FILE", help="For --running: the daemon's own --admin-token-file."),
     ] = None,
+    list_warnings: Annotated[
+        bool,
+        typer.Option(
+            "--list-warnings",
+            help="Print what is warned of, by name, and exit.",
+            is_eager=True,
+            callback=_list_warnings,
+        ),
+    ] = False,
     python: Annotated[
         bool, typer.Option("--python", help="Print the Python source to which the pipelines are compiled.")
     ] = False,

@@ -86,7 +86,7 @@ def show(
     typer.echo(f"{kind}: {summary(connector)}")
     typer.echo(f"ports in: {' '.join(connector.ports.inputs) or 'none'}")
     typer.echo(f"ports out: {' '.join(connector.ports.outputs) or 'none'}")
-    typer.echo(f"codec: {connector.codec.value}")
+    typer.echo(f"codec: {connector.traits.codec.value}")
     for line in _promised(connector):
         typer.echo(line)
     print_keys(connector)
@@ -162,7 +162,7 @@ def _document(kind: str, connector: type[Connector]) -> dict[str, object]:
         "type": kind,
         "summary": summary(connector),
         "ports": {"in": connector.ports.inputs, "out": connector.ports.outputs},
-        "codec": connector.codec.value,
+        "codec": connector.traits.codec.value,
         "guarantee": [
             {"where": chosen, "source": promised.source, "sink": promised.sink}
             for chosen, promised in guarantees(connector)

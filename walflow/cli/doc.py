@@ -63,11 +63,11 @@ def doc(
 def _type(name: str) -> bool:
     """Prints what is known of a type, if there is one of that name. A module of the same name comes first."""
     from walflow.cli.connectors import print_keys, show, summary
-    from walflow.operators import OPERATORS
+    from walflow.operators import registered
     from walflow.registry import connectors
 
-    if name in OPERATORS:
-        operator = OPERATORS[name]
+    if name in registered():
+        operator = registered()[name]
         typer.echo(f"{name}: {summary(operator)}")
         print_keys(operator)
     elif name in connectors():
@@ -79,10 +79,10 @@ def _type(name: str) -> bool:
 
 def _with_types(name: str, refused: str) -> str:
     """Types that are meant perhaps, where no module is."""
-    from walflow.operators import OPERATORS
+    from walflow.operators import registered
     from walflow.registry import connectors
 
-    near = None if "did you mean" in refused else did_you_mean(name, [*OPERATORS, *connectors()])
+    near = None if "did you mean" in refused else did_you_mean(name, [*registered(), *connectors()])
     return f"{refused}; {near}" if near else refused
 
 

@@ -3,18 +3,20 @@
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from walflow import engines
+
 
 class Engine(StrEnum):
-    DAEMON = "daemon"
-    SPARK = "spark"
+    DAEMON = engines.DAEMON
+    SPARK = engines.SPARK
 
     @property
-    def elsewhere(self) -> Literal["spark"] | None:
-        return "spark" if self is Engine.SPARK else None
+    def elsewhere(self) -> str | None:
+        return None if self is Engine.DAEMON else self.value
 
 
 SparkConfigFile = Annotated[

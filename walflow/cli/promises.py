@@ -1,22 +1,22 @@
 """The guarantees of a flow, path by path, in the words of its connectors."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
 from walflow.codecs import GIVE_ANY_BYTE
-from walflow.contract import Guarantee, Risk, risk_name
+from walflow.contract import Connector, Guarantee, Risk, risk_name
 from walflow.framing import WHOLE
 from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
-from walflow.plan.on_spark import TYPE as SPARK
+from walflow.registry import type_of
 from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"
-TAKES_NO_BYTES: Final = {"null", "exit", "cb", "bench", "kv", "dns_client", "spark", "schema_registry"}
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 
@@ -45,6 +45,7 @@ def promises(assembly: Assembly) -> PathPromises:
     graph = Graph(assembly)
     words = {node: _guarantee(graph, node) for node in graph.connectors}
     paths = list(islice(graph.paths(), MOST_PATHS + 1))
+    seen = list(_seen(assembly, graph))
     return PathPromises(
         [_promise(path, words, graph) for path in paths[:MOST_PATHS]],
         len(paths) > MOST_PATHS,
@@ -62,29 +63,118 @@ def promises(assembly: Assembly) -> PathPromises:
             and not assembly.allowances.permits(STATE_IN_MEMORY, *assembly.places_of(plan.id))
         ],
         [f"{node}: {note}" for node, guarantee in words.items() for note in guarantee.notes]
-        + _forgetful(graph)
+        + [
+            f"{one.plan.id}: {said}"
+            for clause in NOTES
+            for one in seen
+            if clause.holds(one)
+            for said in clause.says(one)
+        ]
         + _behind_the_log(paths[:MOST_PATHS], words, graph)
-        + _uncut(assembly)
-        + _unseparated(assembly)
-        + _settings(assembly)
-        + _without_directory(assembly)
         + _unlinked(assembly)
         + list(assembly.allowances.unneeded())
         + list(assembly.environment.notes()),
     )
 
 
-def _forgetful(graph: Graph) -> list[str]:
-    """Sources that cannot ask a log, after a restart, what they had taken before."""
-    found: list[str] = []
-    for node, plan in graph.connectors.items():
-        behind = sorted(reached for reached in graph.sinks_of(node) if reached != node)
-        if plan.connector.recalls is not None and behind and graph.recalling(node) is None:
-            where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
-            found.append(
-                f"{node}: here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"
-            )
-    return found
+class SeenConnector(NamedTuple):
+    """A connector in its flow. `reads`: its events go somewhere. `written`: events come to it."""
+
+    plan: ConnectorPlan
+    graph: Graph
+    reads: bool
+    written: bool
+
+
+def _seen(assembly: Assembly, graph: Graph) -> Iterator[SeenConnector]:
+    read = {link.source for link in assembly.links if link.source_port != ERR}
+    written = {link.target for link in assembly.links}
+    for plan in assembly.connectors:
+        yield SeenConnector(plan, graph, plan.id in read, plan.id in written)
+
+
+def _forgets(one: SeenConnector) -> bool:
+    """It cannot ask a log, after a restart, what it had taken before."""
+    recalls = one.plan.connector.traits.recalls is not None
+    return recalls and bool(_behind(one)) and one.graph.recalling(one.plan.id) is None
+
+
+def _behind(one: SeenConnector) -> list[NodeId]:
+    return sorted(reached for reached in one.graph.sinks_of(one.plan.id) if reached != one.plan.id)
+
+
+def _where_it_forgets(one: SeenConnector) -> list[str]:
+    behind = _behind(one)
+    where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
+    return [f"here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"]
+
+
+def _is_uncut(one: SeenConnector) -> bool:
+    """It reads a stream, which nothing cuts into events. It works as long as each write comes alone."""
+    codec, framing = one.plan.codec, one.plan.preframing
+    found = codec is None or codec.name in {"binary", "null"} or framing is None or framing.finds_events
+    return one.reads and one.plan.connector.traits.takes_bytes and not found
+
+
+def _how_to_cut(one: SeenConnector) -> list[str]:
+    read = (
+        "one read of its stream is one event, so two that arrive together are taken for one, and so is a part of one"
+    )
+    return [f"{read}; {_cutting(one.plan)}"]
+
+
+def _is_unseparated(one: SeenConnector) -> bool:
+    """It writes one text behind another. What is passed through as it is, as `string`, may want that."""
+    codec, framing = one.plan.codec, one.plan.postframing
+    meant = codec is None or codec.name in {*GIVE_ANY_BYTE, "string", "null"} or framing is None
+    told_apart = framing is not None and (framing.encoders or framing.framing is not WHOLE)
+    return one.written and one.plan.connector.traits.takes_bytes and not meant and not told_apart
+
+
+def _is_set_for_spark(one: SeenConnector) -> bool:
+    return "/" in one.plan.id.name and one.plan.kind == type_of("engine") and bool(_settings(one.plan))
+
+
+def _settings(plan: ConnectorPlan) -> list[str]:
+    """As they are written, and where. A value of `conf` may be a secret, so it is not shown."""
+    return [
+        f"{key} at {span}" if str(key).startswith("conf.") else f"{key} = {span.text} at {span}"
+        for key, span in plan.settings.items()
+        if key != "conf"
+    ]
+
+
+def _missing_folders(one: SeenConnector) -> list[str]:
+    folders = [need.folder for need in one.plan.connector.needs() if need.folder is not None]
+    return [os.path.abspath(folder) for folder in folders if not os.path.isdir(folder)]
+
+
+@dataclass(frozen=True)
+class NoteClause:
+    """`says`: the sentences about a connector of which it `holds`."""
+
+    holds: Callable[[SeenConnector], bool]
+    says: Callable[[SeenConnector], Sequence[str]]
+
+
+NOTES: Final[Sequence[NoteClause]] = (
+    NoteClause(_forgets, _where_it_forgets),
+    NoteClause(_is_uncut, _how_to_cut),
+    NoteClause(
+        _is_unseparated,
+        lambda one: [
+            'nothing separates the events that it writes; `postprocessors = ["separate"]` ends each with a newline'
+        ],
+    ),
+    NoteClause(_is_set_for_spark, lambda one: [f"set for Spark: {'; '.join(_settings(one.plan))}"]),
+    NoteClause(  # what a look at the disk shows; `check --environment` tries the rest
+        lambda one: bool(_missing_folders(one)),
+        lambda one: [
+            f"there is no directory {folder} on this machine, and a start makes none"
+            for folder in _missing_folders(one)
+        ],
+    ),
+)
 
 
 def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], graph: Graph) -> list[str]:
@@ -92,10 +182,10 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
     found: dict[tuple[NodeId, NodeId], list[NodeId]] = {}
     for path in paths:
         log, sink = path.source, path.sink
-        if not (words[sink].once and graph.connectors[log].connector.positions) or "/" in log.name:
+        if not (words[sink].once and graph.connectors[log].connector.traits.positions) or "/" in log.name:
             continue
         knows = graph.connectors[sink].connector
-        if knows.positions or knows.frontier or not graph.sole_path(log, sink):
+        if knows.traits.positions or knows.traits.frontier or not graph.sole_path(log, sink):
             continue
         losing = graph.losing(log, sink)
         if losing and losing <= set(graph.movable(log)):
@@ -108,22 +198,6 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
     ]
 
 
-def _uncut(assembly: Assembly) -> list[str]:
-    """Sources that read a stream, which nothing cuts into events. It works as long as each write comes alone."""
-    read = {link.source for link in assembly.links if link.source_port != ERR}
-    return [
-        f"{plan.id}: one read of its stream is one event, so two that arrive together are taken for one, and so is a part of "
-        f"one; {_cutting(plan)}"
-        for plan in assembly.connectors
-        if plan.id in read
-        and plan.kind not in TAKES_NO_BYTES
-        and plan.codec is not None
-        and plan.codec.name not in {"binary", "null"}
-        and plan.preframing is not None
-        and not plan.preframing.finds_events
-    ]
-
-
 def _cutting(plan: ConnectorPlan) -> str:
     assert plan.codec is not None
     assert plan.preframing is not None
@@ -132,49 +206,6 @@ def _cutting(plan: ConnectorPlan) -> str:
     if plan.codec.name in {*GIVE_ANY_BYTE, "yaml"}:
         return '`preprocessors = ["length-prefixed"]` cuts it where the sender writes the length before each'
     return '`preprocessors = ["separate"]` cuts it at newlines'
-
-
-def _unseparated(assembly: Assembly) -> list[str]:
-    """Sinks that write one text behind another. What is passed through as it is, as `string`, may want that."""
-    written = {link.target for link in assembly.links}
-    return [
-        f'{plan.id}: nothing separates the events that it writes; `postprocessors = ["separate"]` ends each with a newline'
-        for plan in assembly.connectors
-        if plan.id in written
-        and plan.kind not in TAKES_NO_BYTES
-        and plan.codec is not None
-        and plan.codec.name not in {*GIVE_ANY_BYTE, "string", "null"}
-        and plan.postframing is not None
-        and not plan.postframing.encoders
-        and plan.postframing.framing is WHOLE
-    ]
-
-
-def _settings(assembly: Assembly) -> list[str]:
-    """How a pipeline on Spark runs, as it is written, and where. A value of `conf` may be a secret, so it is not shown."""
-    return [
-        f"{plan.id}: set for Spark: {'; '.join(written)}"
-        for plan in assembly.connectors
-        if plan.kind == SPARK
-        and "/" in plan.id.name
-        and (
-            written := [
-                f"{key} at {span}" if str(key).startswith("conf.") else f"{key} = {span.text} at {span}"
-                for key, span in plan.settings.items()
-                if key != "conf"
-            ]
-        )
-    ]
-
-
-def _without_directory(assembly: Assembly) -> list[str]:
-    """What a look at the disk shows; `check --environment` tries the rest."""
-    return [
-        f"{plan.id}: there is no directory {os.path.abspath(need.folder)} on this machine, and a start makes none"
-        for plan in assembly.connectors
-        for need in plan.connector.needs()
-        if need.folder is not None and not os.path.isdir(need.folder)
-    ]
 
 
 def _unlinked(assembly: Assembly) -> list[str]:
@@ -223,19 +254,21 @@ def _results_of(buffer: NodeId) -> str:
 def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promise:
     sink = graph.connectors[path.sink].connector
     kept = (
-        "is a log" if sink.positions else f"is a buffer in memory{_results_of(path.sink)}, which is lost with walflow"
+        "is a log"
+        if sink.traits.positions
+        else f"is a buffer in memory{_results_of(path.sink)}, which is lost with walflow"
     )
     repeats = _repeats(path, words, graph) if words[path.sink].once else []
     logs = graph.logs_behind(path)
     known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)
     say: Callable[[str], str] = from_a_file
-    if sink.frontier:
+    if sink.traits.frontier:
         say = into_a_table
-    elif graph.connectors[path.source].connector.positions:
+    elif graph.connectors[path.source].connector.traits.positions:
         say = in_a_row
     once = say(_listed(sorted(logs))) if known else ""
     return Promise(
-        path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats, once
+        path, words[path.source].source, words[path.sink].sink, kept if sink.traits.forwards else "", repeats, once
     )
 
 
@@ -263,11 +296,11 @@ def from_a_file(file: str) -> str:
 def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
     """Whether the sink is a log, or has a frontier, and does not store again what the source, a log or a file upstream, sends again."""
     knows = graph.connectors[sink].connector
-    if not (words[sink].once and (knows.positions or knows.frontier)):
+    if not (words[sink].once and (knows.traits.positions or knows.traits.frontier)):
         return False
-    if knows.frontier:
-        return graph.connectors[source].connector.positions and graph.is_straight(sink)
-    if graph.connectors[source].connector.positions:
+    if knows.traits.frontier:
+        return graph.connectors[source].connector.traits.positions and graph.is_straight(sink)
+    if graph.connectors[source].connector.traits.positions:
         return graph.is_straight(sink)
     return graph.connectors[source].connector.has_offsets() and graph.is_straight_from_files(sink)
 
@@ -288,20 +321,59 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
                 reasons.append(
                     f"there are several ways from {before.name} to {name}, which stores an event by each of them"
                 )
-        if graph.connectors[log].connector.has_offsets() and graph.connectors[path.sink].connector.positions:
-            reasons += _bent(log, path.sink, graph)
-        elif not graph.connectors[log].connector.positions:
-            why = graph.connectors[log].connector.why_no_offsets()
-            reasons.append(f"{name} gives events no positions" + (f": {why}" if why else ""))
-        elif not graph.sole_path(log, path.sink):
-            reasons.append(f"several ways lead here from {name}")
-        elif graph.connectors[path.sink].connector.positions or graph.connectors[path.sink].connector.frontier:
-            reasons += _bent(log, path.sink, graph)
-        elif losing := graph.losing(log, path.sink):
-            reasons.append(
-                f"{_listed(sorted(losing))} may take events out of a block from {name}; this sink then cannot recognise a repeat"
-            )
+        way = WayFromLog(log, path.sink, graph)
+        reasons += next((clause.says(way) for clause in TAKEN_AWAY if clause.holds(way)), ())
     return reasons
+
+
+class WayFromLog(NamedTuple):
+    """From a log, or a file that is followed, to a sink that recognises repeats."""
+
+    log: NodeId
+    sink: NodeId
+    graph: Graph
+
+    @property
+    def source(self) -> Connector:
+        return self.graph.connectors[self.log].connector
+
+    @property
+    def to_a_log(self) -> bool:
+        return self.graph.connectors[self.sink].connector.traits.positions
+
+    @property
+    def to_a_frontier(self) -> bool:
+        return self.graph.connectors[self.sink].connector.traits.frontier
+
+
+@dataclass(frozen=True)
+class RepeatClause:
+    """`says`: what of a way of which it `holds` takes the positions away; nothing, if all of it keeps them."""
+
+    holds: Callable[[WayFromLog], bool]
+    says: Callable[[WayFromLog], list[str]]
+
+
+def _no_positions(way: WayFromLog) -> list[str]:
+    why = way.source.why_no_offsets()
+    return [f"{way.log.name} gives events no positions" + (f": {why}" if why else "")]
+
+
+def _lost_on_the_way(way: WayFromLog) -> list[str]:
+    losing = _listed(sorted(way.graph.losing(way.log, way.sink)))
+    return [f"{losing} may take events out of a block from {way.log.name}; this sink then cannot recognise a repeat"]
+
+
+TAKEN_AWAY: Final[Sequence[RepeatClause]] = (  # the first that holds
+    RepeatClause(lambda way: way.source.has_offsets() and way.to_a_log, lambda way: _bent(*way)),
+    RepeatClause(lambda way: not way.source.traits.positions, _no_positions),
+    RepeatClause(
+        lambda way: not way.graph.sole_path(way.log, way.sink),
+        lambda way: [f"several ways lead here from {way.log.name}"],
+    ),
+    RepeatClause(lambda way: way.to_a_log or way.to_a_frontier, lambda way: _bent(*way)),
+    RepeatClause(lambda way: bool(way.graph.losing(way.log, way.sink)), _lost_on_the_way),
+)
 
 
 def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
@@ -311,7 +383,7 @@ def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
         return [
             f"{which} may hold events, make one of several or reject them; {sink.name} then does not know their positions"
         ]
-    alike = graph.logs_of(sink) if graph.connectors[log].connector.positions else graph.files_of(sink)
+    alike = graph.logs_of(sink) if graph.connectors[log].connector.traits.positions else graph.files_of(sink)
     others = [source for source in sorted(alike) if not graph.straight(source, sink)]
     return [f"it knows no positions, because of the way from {_listed(others)}"] if others else []
 

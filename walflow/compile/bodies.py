@@ -69,7 +69,11 @@ from walflow.compile.program import (
     ends,
 )
 from walflow.compile.scope import Scope
-from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error, one_of
+from walflow.warnings import warning
+from walflow.warnings.ends_in_let import ENDS_IN_LET
+from walflow.warnings.no_default import NO_DEFAULT
+from walflow.warnings.unreached import UNREACHED
 from walflow_kernel.extractors import BadExtractor, extractor
 from walflow_kernel.functions import Function
 from walflow_kernel.paths import PathStep
@@ -229,9 +233,7 @@ class Body:
         if isinstance(statements[-1], LetNode):
             hint = "end with `event` to send the event on"
             self.report(
-                warning(
-                    "what leaves is the value that this `let` assigns", statements[-1].span, hint, name="ends-in-let"
-                )
+                warning(ENDS_IN_LET, "what leaves is the value that this `let` assigns", statements[-1].span, hint)
             )
         return self._steps(statements, span, self._outcome)
 
@@ -245,7 +247,7 @@ class Body:
             found.append(last(node) if at == len(nodes) - 1 else term_of(node, self))
             before = found[-1]
             if at < len(nodes) - 1 and before is not None and ends(before):
-                self.report(warning(_UNREACHED, nodes[at + 1].span, "the script ends before it", name="unreached"))
+                self.report(warning(UNREACHED, _UNREACHED, nodes[at + 1].span, "the script ends before it"))
         terms = [term for term in found if term is not None]
         if len(terms) < len(found):
             return None
@@ -484,7 +486,7 @@ class Body:
         for case in node.cases:
             if catching is not None:
                 hint = f"the case at {catching.span} takes what comes to it"
-                self.report(warning("this case is never reached", case.span, hint, name="unreached"))
+                self.report(warning(UNREACHED, "this case is never reached", case.span, hint))
                 continue
             written = case.pattern.pattern if isinstance(case.pattern, BoundNode) else case.pattern
             if case.guard is None and (written is None or isinstance(written, AnyNode)):
@@ -494,16 +496,16 @@ class Body:
                 if mark in known:
                     self.report(
                         warning(
+                            UNREACHED,
                             "this case is never reached",
                             case.span,
                             "the same value has a case above",
-                            name="unreached",
                         )
                     )
                 known.append(mark)
         if catching is None:
             hint = "an event that fits no case is an error: add `default => …`"
-            self.report(warning("this `match` has no `default`", node.span, hint, name="no-default"))
+            self.report(warning(NO_DEFAULT, "this `match` has no `default`", node.span, hint))
 
     # ---- for
 

@@ -65,7 +65,9 @@ from walflow.compile.program import (
     UnaryOf,
 )
 from walflow.compile.scope import LoadScope, Lowered, Scope
-from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Span, did_you_mean, error, one_of
+from walflow.warnings import warning
+from walflow.warnings.unknown_name import UNKNOWN_NAME
 from walflow_kernel import bits, paths
 from walflow_kernel.functions import Function, Parameter
 from walflow_kernel.values import kind_of
@@ -333,7 +335,7 @@ def _warn_of_unknown(node: Present, root: Reference, scope: Scope) -> None:
     """`present name`, where nothing that comes before has the name."""
     value = "false" if node.wanted else "true"
     message = f"nothing has the name `{spelled(root.path)}` here: `{shown(node.span)}` is {value} for each event"
-    scope.report(warning(message, root.span, name="unknown-name"))
+    scope.report(warning(UNKNOWN_NAME, message, root.span))
 
 
 # ---- calls and operators

@@ -16,24 +16,43 @@ All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler'
 commits are small and the disk is fast.
 """
 
+from walflow.delivery.ages import BacklogAge
+from walflow.delivery.answers import AnswerEvents, meta_of_one
 from walflow.delivery.arriving import Arriving, came_from
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.dropping import Dropping
-from walflow.delivery.measures import measure, measure_writer
+from walflow.delivery.families import LOG_FAMILIES
+from walflow.delivery.held import HeldEvents
+from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalling import recall
+from walflow.delivery.resending import HeldBatch, Resending
+from walflow.delivery.sender import InFlight, Sender, SendLimits
 from walflow.delivery.source import LogSource
 from walflow.delivery.syncing import Syncing
+from walflow.delivery.tag import Tags
 from walflow.delivery.writer import LogSink
 
 __all__ = [
+    "BACKLOG_EVENTS",
+    "LOG_FAMILIES",
+    "AnswerEvents",
     "Arriving",
+    "BacklogAge",
     "Checkpoints",
     "Dropping",
+    "HeldBatch",
+    "HeldEvents",
+    "InFlight",
     "LogSink",
     "LogSource",
+    "Resending",
+    "SendLimits",
+    "Sender",
     "Syncing",
+    "Tags",
     "came_from",
     "measure",
     "measure_writer",
+    "meta_of_one",
     "recall",
 ]

@@ -26,8 +26,8 @@ class Arriving:
         self._inlet = inlet
         self._arrivals: UpstreamPositions = log.remember_arrivals()
         self._known = inlet.counter("wal_known_events_total")
-        self._from_logs = inlet.straight
-        self._from_files = inlet.straight_files
+        self._from_logs = inlet.upstream.straight
+        self._from_files = inlet.upstream.straight_files
         self._places: dict[str, ReadPlace] = {}  # by name; the file that sent last at the end
         self._arrivals.before_save = self._settle_files
 
@@ -66,9 +66,9 @@ class Arriving:
         arrivals, origin, positions = self._arrivals, origin_of(block), block.positions
         assert origin is not None
         assert positions is not None
-        if block.read_from is not None:
+        if origin.place is not None:
             self._places.pop(came.log, None)
-            self._places[came.log] = block.read_from.place
+            self._places[came.log] = origin.place
         arrivals.forget_below(came.log, origin.acked_below)
         arrivals.settled(came.log, came.term, min(origin.settled, came.first - 1))
         runs = arrivals.runs(came)
@@ -123,7 +123,7 @@ class Arriving:
 
 
 def origin_of(block: Block) -> Origin | None:
-    return block.read_from.origin if block.origin is None and block.read_from is not None else block.origin
+    return block.read_from if block.origin is None else block.origin
 
 
 def came_from(block: Block) -> Provenance | None:

@@ -11,6 +11,7 @@ from walflow.delivery.writer import HIGH_MARK, LogSink
 from walflow.metrics import COMMIT_BYTES, SYNC_SECONDS
 from walflow.wal import Commit, Log
 
+BACKLOG_EVENTS: Final = "wal_backlog_events"
 UNSYNCED_RESOLUTION: Final = 0.01
 
 
@@ -34,7 +35,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
         "wal_low_position": lambda: log.low,
         "wal_durable_position": lambda: log.durable,
         "wal_next_position": lambda: log.next,
-        "wal_backlog_events": reader.backlog,
+        BACKLOG_EVENTS: reader.backlog,
         "wal_backlog_bytes": lambda: backlog_bytes(log),
         "wal_oldest_seconds": lambda: ages.since_commit(log.low, reader.first_ingest_ns),
         "wal_clock_lead_seconds": lead.seconds,

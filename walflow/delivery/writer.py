@@ -41,7 +41,7 @@ class LogSink:
     never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: called
     when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
 
-    If other outputs can take its events (`Inlet.replaceable`), they get what does not fit. `takes_back`: on a full disk also
+    If other outputs can take its events (`Upstream.replaceable`), they get what does not fit. `takes_back`: on a full disk also
     what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log gets it too. A crash
     in between may send it twice. The commit that could not be written is tried again, and shows when there is room."""
 
@@ -70,7 +70,7 @@ class LogSink:
         self._most = most
         self._on_full = on_full
         self._arriving = arriving
-        self._takes_back = takes_back and inlet.replaceable and arriving is None
+        self._takes_back = takes_back and inlet.upstream.replaceable and arriving is None
         self._given_up: set[int] = (
             set()
         )  # of blocks that are in the log and in no commit on disk: another output has them
@@ -136,9 +136,9 @@ class LogSink:
                 block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
             )
             self._rejected_bytes.value += size
-        elif self._no_space and self._inlet.replaceable:
+        elif self._no_space and self._inlet.upstream.replaceable:
             self._inlet.fail(block, NoRoom("the disk of the log is full"))
-        elif self._inlet.replaceable and self._make_way is None:
+        elif self._inlet.upstream.replaceable and self._make_way is None:
             if self._full or not self._append(block, tag):
                 self._fill_up()
                 self._inlet.fail(block, NoRoom("the log is full"))

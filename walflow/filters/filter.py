@@ -22,7 +22,7 @@ from walflow.nodes.ingress import IngressStream
 from walflow.nodes.run_context import context_without_loop
 from walflow.nodes.staged import StagedStream
 from walflow.offsets import EventEnds
-from walflow.plan.alone import Alone, ExitEnd
+from walflow.plan.alone import EXIT, Alone, ExitEnd
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 from walflow.receipt import Receipt
 from walflow.testing.world import VirtualScheduler
@@ -90,7 +90,7 @@ class Filter:
             if alone.exits.get(plan.id) in self._ports:
                 plan = replace(plan, codec=wires.encoder, postframing=wires.postframing)
             connectors.append(plan)
-        connectors.append(ConnectorPlan(lost, "exit", ExitEnd(), None, None, None))
+        connectors.append(ConnectorPlan(lost, EXIT, ExitEnd(), None, None, None))
         links = [*alone.assembly.links, *(Link(plan.id, ERR, lost, "in") for plan in alone.assembly.connectors)]
         return Assembly(tuple(connectors), alone.assembly.pipelines, tuple(links))
 

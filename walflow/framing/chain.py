@@ -187,28 +187,28 @@ def _encoder(processor: Processor, config: Mapping[str, object]) -> Encoder:
 
 def _check_incoming(chain: Sequence[tuple[str, Processor]], *, messages: bool) -> None:
     """Refuses a chain that could only break events apart, or do nothing."""
-    cut_by: str | None = None  # the step that made the pieces which come here
+    cut_by: str | None = None  # the step with a separator that made the pieces which come here
     for number, (name, processor) in enumerate(chain):
         if processor.wants_pieces and number == 0 and not messages:
             message = f"`{name}` stands first, and has no pieces to look at: a read of a stream is never empty"
             raise BadChainOrder(number, message, "put it behind `separate`")
-        if cut_by == "separate" and processor.takes_any_byte:
-            message = f"`{name}` behind `separate`: the bytes that it takes may hold the separator"
+        if cut_by is not None and processor.takes_any_byte:
+            message = f"`{name}` behind `{cut_by}`: the bytes that it takes may hold the separator"
             raise BadChainOrder(number, message, BEHIND_SEPARATOR)
-        if cut_by == "separate" and processor.cuts:
-            message = f"`{name}` behind `separate` would join again what was cut"
+        if cut_by is not None and processor.cuts:
+            message = f"`{name}` behind `{cut_by}` would join again what was cut"
             raise BadChainOrder(number, message, "name one of the two")
         if processor.cuts:
-            cut_by = name
+            cut_by = name if processor.separator else None
         elif not processor.wants_pieces:
             cut_by = None
 
 
 def _check_outgoing(chain: Sequence[tuple[str, Processor]]) -> None:
     """Refuses a chain whose output no receiver could divide into events again."""
-    for number, ((before, processor), (name, _)) in enumerate(pairwise(chain), 1):
-        if name == "separate" and processor.gives_any_byte:
-            message = f"`separate` behind `{before}`: the bytes it gives may hold the separator"
+    for number, ((before, processor), (name, following)) in enumerate(pairwise(chain), 1):
+        if following.separator and processor.gives_any_byte:
+            message = f"`{name}` behind `{before}`: the bytes it gives may hold the separator"
             raise BadChainOrder(number, message, BEHIND_SEPARATOR)
 
 

@@ -37,6 +37,7 @@ class Processor:
     What is known of the bytes, so that a chain that cannot work is refused:
 
     - `cuts`: as a preprocessor it joins what comes, and cuts it anew.
+    - `separator`: it ends each event with a byte, which no event may hold.
     - `wants_pieces`: as a preprocessor it has nothing to do where nothing was cut before it.
     - `takes_any_byte`: what it takes may hold every byte, so a separator cannot stand before it.
     - `gives_any_byte`: what the postprocessor gives may hold every byte, so a separator cannot stand behind it.
@@ -49,6 +50,7 @@ class Processor:
     framing: Callable[[Config], Framing] | None = None
     config: str = ""
     cuts: bool = False
+    separator: bool = False
     wants_pieces: bool = False
     takes_any_byte: bool = False
     gives_any_byte: bool = False

@@ -172,4 +172,5 @@ PROCESSOR: Final = Processor(
     cutting=Separate.from_config,
     framing=Separate.from_config,
     cuts=True,
+    separator=True,
 )

@@ -96,7 +96,7 @@ class ScriptConfig(Struct, frozen=True):
 class EngineConfig(NamedTuple):
     """What the head of a pipeline says of where it runs. `name` is None for the daemon, `said` if it names one at all."""
 
-    name: Literal["spark"] | None
+    name: str | None
     said: bool
     settings: Constant | None
 

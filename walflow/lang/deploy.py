@@ -10,7 +10,7 @@ from walflow.compile.lowering import fold
 from walflow.compile.nodes import Expr, Name, Path, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved, script
 from walflow.compile.windows import Windowing, WrittenKey
-from walflow.diagnostics import Diagnostic, Report, Span, error, warning
+from walflow.diagnostics import Diagnostic, Report, Span, error
 from walflow.lang import ast
 from walflow.lang.ast import (
     Connect,
@@ -46,6 +46,8 @@ from walflow.lang.outside import OutsideArgs
 from walflow.lang.scope import Args, Names, bind, constants, functions, lookup, settings
 from walflow.lang.unread import WithArgs, unread_args
 from walflow.lang.windows import KnownWindow, TickScript, read_window, unused_window
+from walflow.warnings import warning
+from walflow.warnings.unused import UNUSED
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.state import BOUND, cell, too_much
 from walflow_kernel.values import kind_of
@@ -84,7 +86,7 @@ class Deployment:
             if isinstance(statement, DefineFlow) and statement.name.span not in self._used:
                 name = statement.name
                 hint = f"add `deploy flow {name.text};`"
-                yield warning(f"flow `{name.text}` is defined but never deployed", name.span, hint, name="unused")
+                yield warning(UNUSED, f"flow `{name.text}` is defined but never deployed", name.span, hint)
 
     def _deploy(self, deploy: Deploy, file: ModuleBlock, library: Library) -> None:
         found = lookup(file, deploy.of, DefineFlow, self._report)
@@ -108,7 +110,7 @@ class Deployment:
         if not definition.body and home.whole:
             hint = "deployed, it does nothing"
             self._report(
-                warning(f"flow `{definition.name.text}` declares nothing", definition.name.span, hint, name="unused")
+                warning(UNUSED, f"flow `{definition.name.text}` declares nothing", definition.name.span, hint)
             )
         self._unread += unread_args("flow", definition)
         body = library.block(definition.body, home.whole, home)
@@ -186,9 +188,7 @@ class _Instance:
             if isinstance(statement, DefineConnector | DefinePipeline) and name.span not in self._used:
                 kind = "connector" if isinstance(statement, DefineConnector) else "pipeline"
                 hint = f"so it is not checked; create it: `create {kind} {name.text};`"
-                self._report(
-                    warning(f"{kind} `{name.text}` is defined, never created", name.span, hint, name="unused")
-                )
+                self._report(warning(UNUSED, f"{kind} `{name.text}` is defined, never created", name.span, hint))
             elif isinstance(statement, DefineWindow) and name.span not in self._used:
                 self._report(unused_window(name))
 
@@ -207,7 +207,7 @@ class _Instance:
             if before is not None:
                 said = f"{create.kind} `{create.name.text}` is created twice, and the last one counts"
                 hint = f"delete one of the two; first at {before.name.span}"
-                self._report(warning(said, create.name.span, hint, name="unused"))
+                self._report(warning(UNUSED, said, create.name.span, hint))
                 kind = DefineConnector if create.kind == "connector" else DefinePipeline
                 if found := lookup(self._body, before.of, kind, self._report):
                     self._used.add(found[0].name.span)

@@ -5,15 +5,17 @@ from collections.abc import Sequence
 
 from walflow.compile.constant import Constant
 from walflow.compile.lowering import fold
-from walflow.diagnostics import did_you_mean, error, one_of, warning
+from walflow.diagnostics import did_you_mean, error, one_of
+from walflow.engines import ENGINES, SPARK
 from walflow.lang.ast import Directive
 from walflow.lang.config import EngineConfig
 from walflow.lang.scope import Names
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
 from walflow_kernel.values import kind_of
 
 _NO_EFFECT = ("metrics_interval_s",)
-_OF_PIPELINES = ("engine", "spark")
-ENGINES = ("daemon", "spark")
+_OF_PIPELINES = ("engine", SPARK)
 
 
 def check_directive(directive: Directive, scope: Names) -> None:
@@ -37,19 +39,17 @@ def engine_of(directives: Sequence[Directive], scope: Names) -> EngineConfig | N
         value = fold(directive.value, scope)
         if value is None:
             continue
-        if name == "spark":
+        if name == SPARK:
             settings = value
             if not value.is_record:
-                scope.report(error(f"`spark` takes a record, not {kind_of(value.value)}", directive.value.span))
+                scope.report(error(f"`{name}` takes a record, not {kind_of(value.value)}", directive.value.span))
         elif value.value not in ENGINES:
             scope.report(error(f"`engine` is {one_of(ENGINES)}", directive.value.span))
         else:
             engine = value
     if engine is None and settings is None:
         return None
-    return EngineConfig(
-        "spark" if engine is not None and engine.value == "spark" else None, engine is not None, settings
-    )
+    return EngineConfig(SPARK if engine is not None and engine.value == SPARK else None, engine is not None, settings)
 
 
 def _check_other(directive: Directive, scope: Names, known: Sequence[str]) -> None:
@@ -68,4 +68,4 @@ def _check_other(directive: Directive, scope: Names, known: Sequence[str]) -> No
         scope.report(error(message, directive.value.span))
         return
     hint = "metrics need none: `walflow run` serves them all at /metrics"
-    scope.report(warning(f"`{name.text}` has no effect", directive.span, hint, name="no-effect"))
+    scope.report(warning(NO_EFFECT, f"`{name.text}` has no effect", directive.span, hint))

@@ -5,7 +5,7 @@ from typing import cast
 
 from walflow.compile.fields import fields_of
 from walflow.compile.nodes import Access, Name, Root
-from walflow.diagnostics import Diagnostic, Span, warning
+from walflow.diagnostics import Diagnostic, Span
 from walflow.lang.ast import (
     Arg,
     DefineConnector,
@@ -15,6 +15,8 @@ from walflow.lang.ast import (
     DefinePipeline,
     DefineScript,
 )
+from walflow.warnings import warning
+from walflow.warnings.unused import UNUSED
 
 WithArgs = DefineFlow | DefineConnector | DefinePipeline | DefineOperator | DefineScript
 
@@ -30,7 +32,7 @@ def unread_args(what: str, definition: WithArgs) -> Iterator[Diagnostic]:
         if name.text not in read:
             hint = f"what is given for it changes nothing: read it as `args.{name.text}`, or take it away"
             message = f"arg `{name.text}` of {what} `{definition.name.text}` is never read"
-            yield warning(message, name.span, hint, name="unused")
+            yield warning(UNUSED, message, name.span, hint)
 
 
 def _inside(definition: WithArgs) -> Sequence[object]:

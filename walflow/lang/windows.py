@@ -9,8 +9,11 @@ from walflow.compile.nodes import DropNode, EmitNode, LetNode, Name
 from walflow.compile.program import FrameOf, Term, TickedOf, VerdictOf
 from walflow.compile.resolve import resolved, verdict
 from walflow.compile.scope import LoadScope
-from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of
 from walflow.lang.ast import DefineWindow, InputScript
+from walflow.warnings import warning
+from walflow.warnings.short_window import SHORT_WINDOW
+from walflow.warnings.unused import UNUSED
 from walflow_kernel.values import MOST, kind_of
 from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
@@ -62,7 +65,7 @@ def read_window(
         given = values["interval"]
         assert given is not None
         hint = "an interval is in nanoseconds: `nanos::from_seconds(10)`, after `use std::time::nanos;`"
-        report(warning(f"this window is {interval:,} ns long", given.span, hint, name="short-window"))
+        report(warning(SHORT_WINDOW, f"this window is {interval:,} ns long", given.span, hint))
     return KnownWindow(FrameOf(definition.name.text, size, interval, measure, definition.name.span), most, max_bytes)
 
 
@@ -96,7 +99,7 @@ def _tick(one: TickScript, span: Span) -> VerdictOf | None:
 
 def unused_window(name: Name) -> Diagnostic:
     hint = f"so it is not checked; a select uses it: `from in[{name.text}]`"
-    return warning(f"window `{name.text}` is defined, never used", name.span, hint, name="unused")
+    return warning(UNUSED, f"window `{name.text}` is defined, never used", name.span, hint)
 
 
 class _Count:

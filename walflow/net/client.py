@@ -3,16 +3,19 @@ none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import ClassVar, Final, Literal, Protocol
 
 from pydantic import Field
 
 from walflow.contract import Connector, Guarantee, Inlet, Outlet, Risk
 from walflow.errors import WalflowError
+from walflow.families import Families
 from walflow.net.acks import Acks, WhenEchoed, WhenWritten
 from walflow.net.client_sink import ClientSink
 from walflow.net.connection import CONNECTS_WITHIN, Connection, words_of
 from walflow.net.deadline import within
+from walflow.net.families import CLIENT_FAMILIES
+from walflow.net.keys import ReconnectKeys
 from walflow.net.reconnect import Reconnect
 from walflow.size import Size
 
@@ -27,6 +30,8 @@ LOSES: Final = Risk(
 
 class ClientConnector(Connector):
     """Keys of every client of a byte stream."""
+
+    families: ClassVar[Families] = CLIENT_FAMILIES
 
     buf_size: Size = Field(
         default=8192,
@@ -62,10 +67,7 @@ class ClientConnector(Connector):
         description="Nanoseconds after which walflow reconnects if the peer has taken no byte. Default: never, "
         "because sending everything again does not help a peer that is slow.",
     )
-    reconnect: Reconnect = Field(
-        default=Reconnect(),
-        description='How to reconnect, with tremor\'s keys: `{"retry": {…}}`. Default: without end.',
-    )
+    reconnect: ReconnectKeys = Reconnect()
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         source = (

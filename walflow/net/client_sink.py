@@ -78,7 +78,7 @@ class ClientSink(SinkPeer):
         self.sink.lost(cause)
         self.sink.full("")
         self.sink.put_back(self._acks.lost(unwritten, cause))
-        if self._overdue or self._inlet.replaceable or ends_each:
+        if self._overdue or self._inlet.upstream.replaceable or ends_each:
             self._overdue = False
             self.sink.fail_all(cause)
 
@@ -90,7 +90,7 @@ class ClientSink(SinkPeer):
             self._fruitless = 0
         elif sent:
             self._fruitless += 1
-        return self._inlet.behind_log and self._fruitless > FRUITLESS
+        return self._inlet.upstream.behind_log and self._fruitless > FRUITLESS
 
     def look(self, now: float) -> None:
         """Once a second: ends a connection that does not answer, and stops the sources of one that does not read."""
@@ -103,7 +103,9 @@ class ClientSink(SinkPeer):
         if since is not None and connection.feed.reading and now - since > self._acks.timeout:
             self._overdue = self._acks.fails_overdue
             connection.end(self._acks.overdue)
-        elif (timeout is not None and stalled > timeout / 1e9) or (stalled > STALLED and self._inlet.replaceable):
+        elif (timeout is not None and stalled > timeout / 1e9) or (
+            stalled > STALLED and self._inlet.upstream.replaceable
+        ):
             connection.end("it does not read what is written to it")
         elif stalled > STALLED and not self.sink.is_full:
             self.sink.full(f"{self._peer} does not read what is written to it")

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from walflow.contract import Timer
 
 LATE: Final = 1.0  # seconds
+CLOSING: Final = 1.0  # seconds for a peer to take what is written to it, when the connector stops
 
 
 class Clock(Protocol):

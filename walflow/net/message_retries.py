@@ -77,7 +77,7 @@ class MessageRetries:
             return NotConfirmed, f"{reason} ({failures.tries} times, and others were taken)"
         alone = failures.counted > 0
         still = alone and before is not None and before.taken == self._taken and not self._has_others()
-        if self._inlet.behind_log and (self._asked or still):
+        if self._inlet.upstream.behind_log and (self._asked or still):
             return NothingElse, reason  # its source may send no more before it has these back
         if alone:
             self._wait_alone(message, self._backoff.after(failures.tries), reason)
@@ -124,7 +124,7 @@ class MessageRetries:
     def _go_on(self) -> None:
         self.waits = False
         kept, self._kept = self._kept, []
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self.restore()  # the next event is to show whether it can be sent
         elif self.triggered and self._row >= PATIENCE and not self._asked and not self._has_others():
             self._asked = True

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet, Risk
 from walflow.net.address import Address
+from walflow.net.credentials import credentials_written
+from walflow.net.keys import TcpOptions
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
 from walflow.net.sockets import SocketOptions, listen_tcp
@@ -17,9 +19,7 @@ class Exposed(Connector):
     """Keys of every server that listens on host:port, with any protocol."""
 
     tls: ServerTls | None = Field(default=None, description="Certificates for TLS. Default: no TLS.")
-    socket_options: SocketOptions = Field(
-        default=SocketOptions(), description="Options of the socket, with tremor's names."
-    )
+    socket_options: TcpOptions = SocketOptions()
     handshake_timeout: int = Field(
         default=10_000_000_000,
         gt=0,
@@ -50,11 +50,7 @@ class Exposed(Connector):
                     f'{self.address} is open to the network without TLS; say why in `insecure = "…"`',
                 )
             )
-        if self.tls is not None and self.tls.key_password is not None and self.tls.key_password.inline:
-            lines.append(
-                Risk("credential", "the key_password stands in the flow file; name a file, env or credential instead")
-            )
-        return lines
+        return [*lines, *credentials_written(key_password=self.tls.key_password if self.tls is not None else None)]
 
 
 class TcpListening(Exposed, ServerConnector):

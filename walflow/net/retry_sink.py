@@ -110,7 +110,7 @@ class RetrySink(SinkEngine, Generic[P]):
         self._changed.set()
         blocks = self._blocks(held.part)
         self._inlet.failed_try(reason, blocks[0] if blocks else None)
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._failed_replaceable(held, reason, failure)
             return
         held.cause = reason
@@ -122,7 +122,7 @@ class RetrySink(SinkEngine, Generic[P]):
             self.divide(held)
         elif verdict is FailureVerdict.GIVEN_UP:
             self._fail(held.part, NotConfirmed(f"{reason} (attempt {held.failures})"))
-        elif self._queue.asked and self._inlet.behind_log:
+        elif self._queue.asked and self._inlet.upstream.behind_log:
             # Asked for something new, and nothing came: the source may send so many events that are not acked, and these are
             # they. It keeps them for later, and sends others.
             self._fail_all(self._queue.drop_failed(), NothingElse(reason))

@@ -8,12 +8,15 @@ import socket
 from collections import Counter as Tally, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet
 from walflow.event import Block
+from walflow.families import Families
+from walflow.net.deadline import CLOSING
+from walflow.net.families import SERVER_FAMILIES
 from walflow.net.listener import Listener
 from walflow.net.peer import Held, Peer
 from walflow.net.secure import TlsProtocol
@@ -21,9 +24,8 @@ from walflow.net.tls import Contexts, ServerTls, check_name
 from walflow.size import Size
 
 SWEEP: Final = 1.0  # seconds between looks for idle and slow clients
-CLOSING: Final = 1.0  # seconds a stopping server gives its clients to take what is written to them
 
-SINK: Final = (
+SENT_TO_CLIENTS: Final = (
     "an event is acked when it is written to the client's socket, or waits for a client that is slow to read. It is "
     "lost only with that client's connection. An event for a client that has disconnected is dropped, acked and "
     "counted. Events that wait for clients and are not acked take at most a quarter of the window of their source or "
@@ -33,6 +35,8 @@ SINK: Final = (
 
 class ServerConnector(Connector):
     """Keys of every server of byte streams."""
+
+    families: ClassVar[Families] = SERVER_FAMILIES
 
     buf_size: Size = Field(
         default=8192,

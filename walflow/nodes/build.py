@@ -21,7 +21,7 @@ from walflow.nodes.rejects import ErrPort
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.source import Holder, SourceNode
 from walflow.nodes.stem import ELSEWHERE, LaneStem, StemParts
-from walflow.nodes.upstream import Upstream
+from walflow.nodes.wiring import Wiring
 from walflow.operators import OperatorContext, OutPort, Running, select as operators
 from walflow.operators.stateful import StatefulSelect
 from walflow.operators.windows import WindowSelect
@@ -100,7 +100,7 @@ class _Builder:
             if self._links[Port(plan.id, "err")]:
                 self._errs[plan.id].target = self._port(Port(plan.id, "err"))
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
-        Upstream(self._graph, made, self._lanes, self._places, self._holding).tell()
+        Wiring(self._graph, made, self._lanes, self._places, self._holding).tell()
         for gate, buffers in self._stateful:
             for buffer in buffers:
                 self._sinks[buffer].gates.append(gate)
@@ -123,7 +123,7 @@ class _Builder:
             plan.codec or JSON,
             plan.preframing or LINES,
             linked=bool(self._links[Port(plan.id, "out")] or self._links[Port(plan.id, "err")]),
-            transactional=plan.connector.transactional,
+            transactional=plan.connector.traits.transactional,
             lanes=self._lane_sources(plan) if len(self._lanes[plan.id]) > 1 else {},
             alone=self._lanes[plan.id][0].name if len(self._lanes[plan.id]) == 1 else "",
             sinks=self._lanes[plan.id][0].ackers if len(self._lanes[plan.id]) == 1 else (),
@@ -139,7 +139,7 @@ class _Builder:
                 LaneStem(self._stems, lane.entries, all_entries - lane.entries).behind(Port(plan.id, "out")),
                 self._errs[plan.id],
                 plan.codec or JSON,
-                transactional=plan.connector.transactional,
+                transactional=plan.connector.traits.transactional,
                 passed=passed,
                 sinks=lane.ackers,
             )

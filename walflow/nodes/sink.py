@@ -44,17 +44,10 @@ class SinkNode(RunHalf):
         framing: Framing | Outgoing | None = None,
         *,
         linked: bool = True,
-        behind_log: bool = False,
-        sole_path: bool = True,
     ) -> None:
         self.name = name
         self.linked = linked
-        self.behind_log = behind_log
-        self.sole_path = sole_path
-        self.straight = False
-        self.straight_files = False
-        self.replaceable = False
-        self.recalled_by: dict[str, tuple[str, str]] = {}
+        self.upstream = contract.Upstream()
         self.remembered: dict[str, Sequence[contract.Recalled]] = {}  # by source
         self._taking = False  # the present run has begun to
         self.gates: list[contract.Gate] = []  # of every source upstream
@@ -95,7 +88,7 @@ class SinkNode(RunHalf):
             self._arrived.set()
         self._taking = False
         self._tells_tries = False
-        if not (self.replaceable or self.recalled_by):
+        if not (self.upstream.replaceable or self.upstream.recalled_by):
             self._restore()
 
     def end(self, reason: str) -> None:
@@ -106,7 +99,7 @@ class SinkNode(RunHalf):
         self.reason = None  # the runner says why, in a line of its own
         for gate in self.gates:
             gate.trigger(self.name, reason)
-        if self.replaceable:
+        if self.upstream.replaceable:
             self._fail_queue(f"takes no more: {reason}")
 
     @property
@@ -208,7 +201,7 @@ class SinkNode(RunHalf):
         if not self._taking:
             self._taking = True
             # Not before: until then other outputs take its events, or its sources do not know what it has of theirs.
-            if (self.replaceable or self.recalled_by) and self.reason is None:
+            if (self.upstream.replaceable or self.upstream.recalled_by) and self.reason is None:
                 self._restore()
 
     def messages(self, block: Block) -> list[bytes]:
@@ -282,7 +275,7 @@ class SinkNode(RunHalf):
         for gate in self.gates:
             gate.trigger(self.name, reason)
         self.on_trigger()
-        if self.replaceable:
+        if self.upstream.replaceable:
             self._fail_queue(f"takes no more: {reason}")
 
     def retries(self, tell: Callable[[int], contract.FailedEvents]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from walflow.event import Block, Codec, Frames, Node, ReadFrom, ReadPlace, StreamId
+from walflow.event import Block, Codec, Frames, Node, ReadPlace, StreamId
 from walflow.framing import LINES, Incoming
 from walflow.nodes.ingress import IngressStream
 from walflow.nodes.marks import SinceMark
@@ -101,7 +101,7 @@ class Streams:
             return
         now = time.time_ns()
         place = stream.place if ends is not None else None
-        read_from = None if place is None else ReadFrom(place.origin(), place)
+        read_from = None if place is None else place.origin()._replace(place=place)
         positions: Sequence[int] | None = ends
         sent = 0
         for part in frames.parts(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):

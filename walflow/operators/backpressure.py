@@ -4,7 +4,8 @@ from pydantic import Field
 
 from walflow.contract import Ports, Scheduler, Timer
 from walflow.event import Node
-from walflow.operators.operator import Operator, OperatorContext
+from walflow.families import Families, Family
+from walflow.operators.operator import HELD, OVERFLOW, Operator, OperatorContext
 from walflow.operators.shed import ShedNode
 
 MS: Final = 0.001
@@ -24,6 +25,13 @@ select event from in into limit;
 select event from limit into out;
 select {"left_out": event} from limit/overflow into out/ws1;
 """
+    families: ClassVar[Families] = {
+        "backoff_seconds": Family(
+            "gauge", "For how long qos::backpressure passes no event, from its last slow ack on. 0: all pass."
+        ),
+        **HELD,
+        **OVERFLOW,
+    }
 
     chooses: ClassVar[bool] = True
     whole: ClassVar[bool] = True

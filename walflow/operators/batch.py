@@ -13,7 +13,8 @@ from pydantic import Field
 from walflow.contract import Scheduler, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Node, Origin
-from walflow.operators.operator import Operator, OperatorContext
+from walflow.families import Families
+from walflow.operators.operator import HELD, Operator, OperatorContext
 from walflow.receipt import Numbering, Receipt
 
 BLOCK_BYTES: Final = 256 << 10
@@ -36,6 +37,7 @@ create operator hundred;
 select event from in into hundred;
 select event from hundred into out;
 """
+    families: ClassVar[Families] = HELD
 
     whole: ClassVar[bool] = True
 

@@ -11,7 +11,8 @@ from typing import ClassVar, Final, NamedTuple
 from walflow.contract import Ports, Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Block, Node
-from walflow.operators.operator import Operator, OperatorContext
+from walflow.families import Families
+from walflow.operators.operator import OVERFLOW, Operator, OperatorContext
 from walflow.operators.turnout import Part, refused_part, turn_out
 from walflow_kernel import json
 from walflow_kernel.errors import NotJson
@@ -47,6 +48,7 @@ select event from classify into limit;
 select event from limit into out;
 select {"too_many": event} from limit/overflow into out/ws1;
 """
+    families: ClassVar[Families] = OVERFLOW
 
     ports: ClassVar[Ports] = Ports(("in",), ("out", "overflow"))
 

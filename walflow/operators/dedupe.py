@@ -19,6 +19,7 @@ from pydantic import Field, field_validator
 from walflow.contract import Claim, Scheduler
 from walflow.errors import CannotDecode, WalflowError
 from walflow.event import Block, Codec, Node
+from walflow.families import Families, Family
 from walflow.operators.key_writer import KeyWriter, SharedOutcome, tell
 from walflow.operators.operator import Operator, OperatorContext
 from walflow.operators.seen import DIGEST, SeenFile, SeenKeys
@@ -44,6 +45,13 @@ create operator once;
 select event from in into once;
 select event from once into out;
 """
+    families: ClassVar[Families] = {
+        "deduplicated_events_total": Family(
+            "counter", "Events that were dropped because an event with the same key had been delivered."
+        ),
+        "keyless_events_total": Family("counter", "Events without the key of qos::dedupe, which pass unchanged."),
+        "known_keys": Family("gauge", "Keys that qos::dedupe remembers: an event with one of them is dropped."),
+    }
 
     key: str = Field(
         min_length=1, description="Path of the key in the event: `id`, or `order.id` for a key within a record."

@@ -2,13 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 from structlog.typing import FilteringBoundLogger
 
 from walflow.contract import Claim, Counter, Gate, Ports, Scheduler
 from walflow.event import Block, Node
+from walflow.families import Families, Family
+
+HELD: Final[Families] = {
+    "held_events": Family(
+        "gauge", "Events that the operator holds until a batch is full, or while no output accepts any."
+    ),
+}
+OVERFLOW: Final[Families] = {
+    "overflow_events_total": Family("counter", "Events that an operator sent to its port `overflow`."),
+}
 
 
 class RejectionDetails(Protocol):
@@ -102,9 +112,9 @@ class Running(Protocol):
 
 
 class StandIn(NamedTuple):
-    """The connector an operator is run as: its type and its configuration."""
+    """The connector an operator is run as: its role (`walflow.registry.Role`) and its configuration."""
 
-    type: str
+    role: Literal["buffer", "log"]
     config: Mapping[str, object]
 
 
@@ -121,6 +131,7 @@ class Operator(BaseModel):
 
     example: ClassVar[str]  # statements of a pipeline with the outputs out and err
     ports: ClassVar[Ports] = Ports(("in",), ("out",))
+    families: ClassVar[Families] = {}  # what it counts
     chooses: ClassVar[bool] = False
     needs_log: ClassVar[bool] = False
     whole: ClassVar[bool] = False

@@ -4,7 +4,8 @@ from pydantic import Field
 
 from walflow.contract import Ports
 from walflow.event import Node
-from walflow.operators.operator import Operator, OperatorContext
+from walflow.families import Families, Family
+from walflow.operators.operator import HELD, OVERFLOW, Operator, OperatorContext
 from walflow.operators.shed import ShedNode
 
 
@@ -21,6 +22,11 @@ select event from in into share;
 select event from share into out;
 select {"left_out": event} from share/overflow into out/ws1;
 """
+    families: ClassVar[Families] = {
+        "passed_share": Family("gauge", "The share of events that qos::percentile passes, 0 to 1."),
+        **HELD,
+        **OVERFLOW,
+    }
 
     chooses: ClassVar[bool] = True
     whole: ClassVar[bool] = True

@@ -13,7 +13,8 @@ from pydantic import Field, model_validator
 from walflow.contract import Gate, Ports, Scheduler
 from walflow.errors import WalflowError
 from walflow.event import Block, Node
-from walflow.operators.operator import Operator, OperatorContext, OutPort
+from walflow.families import Families, Family
+from walflow.operators.operator import HELD, Operator, OperatorContext, OutPort
 from walflow.receipt import Numbering, Receipt, refused_by, segments
 
 SPLIT: Final = 16  # events a part, at least: where a block is worth cutting
@@ -36,6 +37,11 @@ select event from in into turns;
 select event from turns/a into out/ws0;
 select event from turns/b into out/ws1;
 """
+    families: ClassVar[Families] = {
+        "open_outputs": Family("gauge", "Outputs of qos::roundrobin whose sinks accept events."),
+        "retried_events_total": Family("counter", "Events that one output failed and another one then got."),
+        **HELD,
+    }
 
     chooses: ClassVar[bool] = True
     whole: ClassVar[bool] = True

@@ -57,8 +57,8 @@ select event from on_disk into out;
     def stands_for(self) -> StandIn:
         shared = {"read_count": self.read_count, "max_elements": self.max_elements}
         if self.dir is None:
-            return StandIn("memory", {**shared, "max_bytes": self.max_bytes})
-        return StandIn("wal", {**shared, "path": self.dir, **self._chunks()})
+            return StandIn("buffer", {**shared, "max_bytes": self.max_bytes})
+        return StandIn("log", {**shared, "path": self.dir, **self._chunks()})
 
     def _chunks(self) -> Mapping[str, int]:
         """Sizes of the files: 1 MiB or more if two of them fit, and at most 64 MiB. Each file takes its place on disk

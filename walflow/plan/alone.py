@@ -14,7 +14,7 @@ from typing import ClassVar, Final, cast
 from msgspec.structs import replace
 
 from walflow.compile.nodes import Expr, Name
-from walflow.contract import CodecUse, Connector, Ports
+from walflow.contract import CodecUse, Connector, Ports, Traits
 from walflow.diagnostics import Diagnostic, Report, Source, Span, did_you_mean, error, has_errors, in_order, one_of
 from walflow.lang.ast import Arg, DefinePipeline, Setting
 from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, LinkConfig, LinkEnd, NodeId, PipelineConfig
@@ -34,16 +34,17 @@ class EntryEnd(Connector):
     """As a log gives them: in order, each at its position."""
 
     ports: ClassVar[Ports] = Ports((), ("out",))
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
-    positions: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, positions=True)
 
 
 class ExitEnd(Connector):
     ports: ClassVar[Ports] = Ports(("in",), ())
-    codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
+    traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
 
 
-_ENDS: Final[Mapping[str, type[Connector]]] = {"entry": EntryEnd, "exit": ExitEnd}
+ENTRY: Final = "entry"
+EXIT: Final = "left"  # no name of a registered type
+_ENDS: Final[Mapping[str, type[Connector]]] = {ENTRY: EntryEnd, EXIT: ExitEnd}
 
 
 @cache
@@ -142,8 +143,8 @@ def _load(config: PipelineConfig, found: list[Diagnostic]) -> Loaded:
     flow = Flow(
         flow_name,
         (
-            *(_end(node, "entry", span) for node in entries.values()),
-            *(_end(node, "exit", span) for node in exits),
+            *(_end(node, ENTRY, span) for node in entries.values()),
+            *(_end(node, EXIT, span) for node in exits),
         ),
         (config,),
         (

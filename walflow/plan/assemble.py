@@ -10,7 +10,7 @@ from pathlib import Path
 
 from walflow import codecs, framing, lang
 from walflow.contract import Ports, risk_name
-from walflow.diagnostics import WARNINGS, Diagnostic, Report, Span, error, has_errors, in_order
+from walflow.diagnostics import Diagnostic, Report, Span, error, has_errors, in_order
 from walflow.lang.config import ConnectorConfig, Flow, FlowConfig, NodeId, PipelineConfig
 from walflow.lang.files import ALL_SAVED, Unsaved
 from walflow.plan.assembly import Assembly, ConnectorPlan, Link, PipelinePlan
@@ -26,6 +26,7 @@ from walflow.plan.on_spark import NOWHERE_ELSE, Engine, Hosting, placed, spark_s
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plugins import NotLoadable
 from walflow.registry import Registry, connectors
+from walflow.warnings import registered
 
 
 def load(
@@ -91,7 +92,7 @@ def assemble(
             check_depth(assembly, written, report)
             check_kinds(assembly, report)
         _check_logs(assembly, report)
-    found += config.allowances.unknown({*WARNINGS, *_risks(assembly)})
+    found += config.allowances.unknown({*registered(), *_risks(assembly)})
     found = in_order(found)
     return (None if has_errors(found) else assembly), found
 
@@ -150,7 +151,7 @@ def _check_logs(assembly: Assembly, report: Report) -> None:
                 continue
             place = Port(pipeline.id, operator.name)
             sources = [node for node in graph.connectors if place in graph.places_of(node)]
-            if sources and not any(graph.connectors[node].connector.positions for node in sources):
+            if sources and not any(graph.connectors[node].connector.traits.positions for node in sources):
                 names = f"{', '.join(f'`{node.name}`' for node in sources)} gives events no positions"
                 hint = f"{names}: put a log before it, `qos::wal` with a `dir`, say"
                 report(error(f"{operator.kind} needs a log on disk upstream", operator.created, hint))

@@ -44,7 +44,12 @@ def plan_connector(
     constant = config_of(config, of)
     connector = _configured(config, of, constant, report)
     if connector is not None:
-        if not of.transactional and connector.resends() and framed.preframing and not framed.preframing.resumable:
+        if (
+            not of.traits.transactional
+            and connector.resends()
+            and framed.preframing
+            and not framed.preframing.resumable
+        ):
             report(_not_resumable(config))
         if connector.sink_codec(framed.codec) is None and framed.codec and "postprocessors" in config.settings:
             hint = "take them out: a body is an event, or several with nothing between them"
@@ -53,10 +58,12 @@ def plan_connector(
         written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
         plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
         gives_up = written.get("max_attempts") if getattr(connector, "max_attempts", None) is not None else None
-        return plan, GraphNode(connector.ports_used(), of.forwards, config.created, of.output_optional, gives_up)
+        return plan, GraphNode(
+            connector.ports_used(), of.traits.forwards, config.created, of.traits.output_optional, gives_up
+        )
     if of.ports_used is not Connector.ports_used:  # its configuration decides which of its ports it uses
         return None, unknown
-    return None, GraphNode(of.ports, of.forwards, config.created, of.output_optional)
+    return None, GraphNode(of.ports, of.traits.forwards, config.created, of.traits.output_optional)
 
 
 def _not_resumable(config: ConnectorConfig) -> Diagnostic:

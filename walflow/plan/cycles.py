@@ -59,7 +59,7 @@ def _in_line(assembly: Assembly) -> Edges:
 def _through_logs(assembly: Assembly) -> Edges:
     edges = _within(assembly.pipelines)
     for plan in assembly.connectors:
-        if plan.connector.forwards:
+        if plan.connector.traits.forwards:
             ports = plan.connector.ports_used()
             outputs = [Port(plan.id, name) for name in ports.outputs if name != ERR]
             edges.update({Port(plan.id, name): outputs for name in ports.inputs})

@@ -31,7 +31,7 @@ def check_depth(assembly: Assembly, written: Mapping[Link, Span], report: Report
             if err := pipeline.err_from(name):
                 after[Port(pipeline.id, name)].setdefault(Port(pipeline.id, err), 1)
     for plan in assembly.connectors:
-        if plan.connector.forwards and not plan.connector.positions:
+        if plan.connector.traits.forwards and not plan.connector.traits.positions:
             ports = plan.connector.ports_used()
             for name in ports.inputs:
                 after[Port(plan.id, name)].update({Port(plan.id, to): BUFFER for to in ports.outputs if to != ERR})

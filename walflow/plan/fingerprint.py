@@ -34,7 +34,7 @@ def described(assembly: Assembly) -> list[RunningNode]:
             plan.kind,
             fingerprint(plan),
             next((claim.path for claim in plan.connector.claims() if claim.what == "log directory"), None),
-            plan.connector.forwards and not plan.connector.positions,
+            plan.connector.traits.forwards and not plan.connector.traits.positions,
         )
         for plan in assembly.connectors
     ]

@@ -173,7 +173,7 @@ class Graph:
         """The log that tells a source after a restart which of its events it still has. None where there are other sinks than
         the log: what the log has, they may not have got."""
         others = [reached for reached in self.sinks_of(source) if reached != source]
-        return others[0] if len(others) == 1 and self.connectors[others[0]].connector.positions else None
+        return others[0] if len(others) == 1 and self.connectors[others[0]].connector.traits.positions else None
 
     def sinks_from(self, begin: Iterable[Port]) -> frozenset[NodeId]:
         """All connectors that may get events that leave by these ports, or come to these inputs."""
@@ -236,7 +236,7 @@ class Graph:
 
     def logs_of(self, sink: NodeId) -> list[NodeId]:
         """The logs upstream: what gives events positions."""
-        return [source for source in self.sources_of(sink) if self.connectors[source].connector.positions]
+        return [source for source in self.sources_of(sink) if self.connectors[source].connector.traits.positions]
 
     def is_straight(self, sink: NodeId) -> bool:
         """Whether there are logs upstream, and one straight way from each of them."""

@@ -9,17 +9,14 @@ from typing import Final, NamedTuple
 
 from walflow.codecs.kinds import NUMBERED, Kind, Member, kind_at
 from walflow.compile.program import BinaryOf, Const, KeyStep, LetOf, MatchOf, ReadPath, Term, WholeTerm, walk
-from walflow.diagnostics import Report, Span, one_of, warning
+from walflow.diagnostics import Report, Span, one_of
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link, PipelinePlan, PlannedSelect
 from walflow.plan.graph import Port
+from walflow.warnings import warning
+from walflow.warnings.other_kind import OTHER_KIND
 from walflow_kernel.patterns import Equals, RecordPattern
 
-_DECODING: Final = {
-    *("file", "http_server", "kafka_consumer", "mqtt_subscriber", "stdio", "tcp_client", "tcp_server"),
-    *("udp_client", "udp_server", "unix_socket_client", "unix_socket_server", "ws_client", "ws_server"),
-}
-"""Types of connectors whose events are what their codec decodes."""
 _COMPARE: Final[Mapping[str, Callable[[int | float, int | float], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -64,7 +61,7 @@ def _check(compared: _Compared, codecs: Sequence[str], report: Report) -> None:
     outcome = _OUTCOMES.get(compared.symbol, "always fails")
     so = f"`{compared.written}` with {_a(given)} {outcome}" if compared.written else "this case never fits"
     message = f"{makes} `{compared.text}` {_a(kind)}, so {so}"
-    report(warning(message, compared.span, _hint(compared, codecs, kind), name="other-kind"))
+    report(warning(OTHER_KIND, message, compared.span, _hint(compared, codecs, kind)))
 
 
 def _hint(compared: _Compared, codecs: Sequence[str], kind: Kind) -> str | None:
@@ -244,9 +241,9 @@ class _Origins:
                 found.append(Port(link.source, link.source_port))
             elif link.source_port == ERR:
                 return None
-            elif plan.connector.forwards:
+            elif plan.connector.traits.forwards:
                 found += [Port(plan.id, name) for name in plan.connector.ports_used().inputs]
-            elif plan.kind in _DECODING and plan.codec is not None and not plan.connector.mixed():
+            elif plan.connector.traits.decodes and plan.codec is not None and not plan.connector.mixed():
                 codecs[plan.codec.name] = None
             else:
                 return None

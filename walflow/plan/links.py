@@ -5,9 +5,12 @@ from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
 from typing import Literal, NamedTuple
 
 from walflow.contract import Ports
-from walflow.diagnostics import Report, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Report, Span, did_you_mean, error, one_of
 from walflow.lang.config import Flow, LinkConfig, LinkEnd, NodeId
 from walflow.plan.assembly import ERR, Link, PipelinePlan
+from walflow.warnings import warning
+from walflow.warnings.unlinked import UNLINKED
+from walflow.warnings.unused import UNUSED
 
 
 class GraphNode(NamedTuple):
@@ -109,10 +112,10 @@ def check_unlinked(
         if node not in linked:
             report(
                 warning(
+                    UNUSED,
                     f"{node.kind} `{node.name}` is created, never linked",
                     at.created,
                     "it does nothing",
-                    name="unused",
                 )
             )
         elif node.kind == "connector":
@@ -150,7 +153,7 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
     if at.gives_up is not None and ERR in at.ports.outputs and not outgoing[node, ERR]:
         hint = f"link `/connector/{node.name}/err` to what keeps them"
         message = f"events that fail so often are dropped: `err` of connector `{node.name}` is not linked"
-        report(warning(message, at.gives_up, hint, name="unlinked"))
+        report(warning(UNLINKED, message, at.gives_up, hint))
     reads = any(outgoing[node, port] for port in at.ports.outputs)
     unread = [port for port in at.ports.outputs if port != ERR and not outgoing[node, port]]
     for port in () if at.output_optional else unread:
@@ -168,7 +171,7 @@ def _check_connector(node: NodeId, at: GraphNode, outgoing: Counter[tuple[NodeId
             )
         elif reads:
             hint = "what it reads is dropped"
-            report(warning(f"`{port}` of connector `{node.name}` is not linked", at.created, hint, name="unlinked"))
+            report(warning(UNLINKED, f"`{port}` of connector `{node.name}` is not linked", at.created, hint))
 
 
 def _check_pipeline(
@@ -183,7 +186,7 @@ def _check_pipeline(
     """`entered`, `left`: its ports that links lead to, and those that they come from."""
     if not entered:
         message = f"nothing is linked to pipeline `{node.name}`"
-        report(warning(message, at.created, turned or "no event comes to it", name="unlinked"))
+        report(warning(UNLINKED, message, at.created, turned or "no event comes to it"))
     reached = _reached(plan, entered)
     outputs = sorted(reached & set(plan.outputs) - {ERR})
     if outputs and not reached & left and not reached & {one.name for one in plan.operators if one.run_as}:
@@ -195,7 +198,7 @@ def _check_pipeline(
     for port in plan.outputs:
         if port in selected and port not in left:
             hint = "events that come to it end there, and count as delivered"
-            report(warning(f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint, name="unlinked"))
+            report(warning(UNLINKED, f"`{port}` of pipeline `{node.name}` is not linked", at.created, hint))
 
 
 def _reached(plan: PipelinePlan, begin: AbstractSet[str]) -> set[str]:

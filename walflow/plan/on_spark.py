@@ -5,19 +5,20 @@ the results, published once.
 
 Several inputs share the log; each has an operator in front of it that marks its events.
 
-The log and the driver are one connector of type `spark`, which stands in the pipeline as a `qos::wal` does; `domains.split`
+The log and the driver are one connector, the one with the role `engine`, which stands in the pipeline as a `qos::wal` does; `domains.split`
 makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.codecs import JSON
 from walflow.compile.constant import Constant
-from walflow.diagnostics import Diagnostic, Report, Span, warning
+from walflow.diagnostics import Diagnostic, Report, Span
+from walflow.engines import SPARK
 from walflow.framing import LINES, Outgoing
 from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
 from walflow.operators.from_spark import FromSpark
@@ -27,16 +28,18 @@ from walflow.plan.assembly import ERR, ConnectorPlan, OperatorPlan, PipelinePlan
 from walflow.plan.second_host import ship_pipeline
 from walflow.plan.spark_file import merged, read_spark_file
 from walflow.plan.validate import configure
-from walflow.registry import Registry, find
+from walflow.registry import Registry, find, type_of
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
+from walflow.warnings.stays_in_daemon import STAYS_IN_DAEMON
 from walflow_kernel.shipping import packed_text
 
-Engine = Literal["spark"]
+Engine = str
 
-TYPE: Final = "spark"
-LOG: Final = "spark"  # the place of the connector within the pipeline
+LOG: Final = SPARK  # the place of the connector within the pipeline
 MARK: Final = "spark_input"
 RESULTS: Final = "spark_results"
-FOLDER: Final = "spark"  # below --workdir
+FOLDER: Final = SPARK  # below --workdir
 
 
 class SparkSettings(BaseModel):
@@ -92,18 +95,18 @@ def spark_settings(file: Path, order: int, report: Report) -> Constant | None:
     settings = read_spark_file(file, order, report)
     if settings is None:
         return None
-    sound, found = configure("spark", SparkSettings, settings, settings.span, bare=True)
+    sound, found = configure(SPARK, SparkSettings, settings, settings.span, bare=True)
     for diagnostic in found:
         report(diagnostic)
     return None if sound is None else settings
 
 
 def unused_settings(hosting: Hosting, pipelines: Sequence[PipelinePlan], report: Report) -> None:
-    if hosting.settings is None or any(one.kind == TYPE for plan in pipelines for one in plan.operators):
+    if hosting.settings is None or any(one.kind == SPARK for plan in pipelines for one in plan.operators):
         return
     hint = 'move one there: `--engine spark`, or `#!config engine = "spark"` at the head of a pipeline'
     what = "these settings have no effect: no pipeline runs on Spark"
-    report(warning(what, hosting.settings.span, hint, name="no-effect"))
+    report(warning(NO_EFFECT, what, hosting.settings.span, hint))
 
 
 def placed(
@@ -113,16 +116,16 @@ def placed(
     said = config.engine
     settings = merged(said.settings if said else None, hosting.settings)
     if said is not None and said.said:
-        there = EngineConfig("spark", True, settings)
-        return lowered(plan, config, there, registry, report) if said.name == "spark" else plan
+        there = EngineConfig(SPARK, True, settings)
+        return lowered(plan, config, there, registry, report) if said.name == SPARK else plan
     plain = not plan.scripts and not plan.operators and all(select.plain for select in plan.selects)
-    if hosting.engine != "spark" or plain:  # there is nothing to work out: a log and a JVM would be for nothing
+    if hosting.engine != SPARK or plain:  # there is nothing to work out: a log and a JVM would be for nothing
         return plan
     found: list[Diagnostic] = []
-    made = lowered(plan, config, EngineConfig("spark", True, settings), registry, found.append)
+    made = lowered(plan, config, EngineConfig(SPARK, True, settings), registry, found.append)
     for diagnostic in found:
         what = f"pipeline `{plan.id}` stays in the daemon: {diagnostic.message}"
-        report(warning(what, diagnostic.span or config.created, diagnostic.hint, name="stays-in-daemon"))
+        report(warning(STAYS_IN_DAEMON, what, diagnostic.span or config.created, diagnostic.hint))
     return made
 
 
@@ -130,10 +133,11 @@ def lowered(
     plan: PipelinePlan, config: PipelineConfig, engine: EngineConfig, registry: Registry, report: Report
 ) -> PipelinePlan:
     """The plan itself where something is wrong, which was reported."""
-    settings, found = configure("spark", SparkSettings, engine.settings, config.defined, bare=True)
+    settings, found = configure(SPARK, SparkSettings, engine.settings, config.defined, bare=True)
     for diagnostic in found:
         report(diagnostic)
-    of = find(TYPE, registry)
+    type = type_of("engine")
+    of = find(type, registry)
     shipped = ship_pipeline(plan, report, None if settings is None else settings.buckets)
     if settings is None or of is None or shipped is None or not plan.inputs:
         return plan
@@ -162,7 +166,7 @@ def lowered(
     }
     connector = of.model_validate(given)
     written = places(engine.settings or Constant({}, config.defined))
-    run_as = ConnectorPlan(node, TYPE, connector, JSON, None, Outgoing((), LINES), config.defined, written)
+    run_as = ConnectorPlan(node, type, connector, JSON, None, Outgoing((), LINES), config.defined, written)
     outputs = tuple(dict.fromkeys((*plan.outputs, ERR)))
     opened = FromSpark(outputs=outputs)
     return PipelinePlan(
@@ -178,7 +182,7 @@ def lowered(
         (),
         (
             *(OperatorPlan(mark, MARK, ToSpark(input=port), config.defined) for port, mark in marks.items()),
-            OperatorPlan(LOG, TYPE, Passthrough(), config.defined, run_as),
+            OperatorPlan(LOG, SPARK, Passthrough(), config.defined, run_as),
             OperatorPlan(RESULTS, RESULTS, opened, config.defined),
         ),
     )

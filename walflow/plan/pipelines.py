@@ -6,12 +6,13 @@ from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import Ports
 from walflow.diagnostics import Report, did_you_mean, error, one_of
 from walflow.lang.config import NodeId, OperatorConfig, PipelineConfig
-from walflow.operators import OPERATORS, Operator
+from walflow.operators import Operator, registered
 from walflow.plan.assembly import ConnectorPlan, OperatorPlan, PipelinePlan, PlannedSelect, ScriptPlan, script_ports
 from walflow.plan.inline import inline
 from walflow.plan.selects import check_selects, place
 from walflow.plan.validate import configure
-from walflow.registry import Registry, find
+from walflow.plugins import NotLoadable
+from walflow.registry import Registry, find, type_of
 
 INPUTS: Final = ("in",)
 OUTPUTS: Final = ("out", "err")
@@ -52,9 +53,14 @@ def _plan_operator(
     config: OperatorConfig, pipeline: NodeId, registry: Registry, report: Report
 ) -> OperatorPlan | None:
     kind = config.kind.text
-    of = OPERATORS.get(kind)
+    try:
+        of = registered().get(kind)
+    except NotLoadable as refused:
+        report(error(str(refused), config.kind.span))
+        return None
     if of is None:
-        hint = did_you_mean(kind, OPERATORS) or f"there are {one_of(sorted(OPERATORS)).replace(' or ', ' and ')}"
+        known = sorted(registered())
+        hint = did_you_mean(kind, known) or f"there are {one_of(known).replace(' or ', ' and ')}"
         report(error(f"Unknown operator: {kind}", config.kind.span, hint))
         return None
     if not config.complete:
@@ -76,13 +82,14 @@ def _run_as(
     stand_in = operator.stands_for()
     if stand_in is None:
         return None
-    of = find(stand_in.type, registry)
+    type = type_of(stand_in.role)
+    of = find(type, registry)
     if of is None:
-        message = f"{config.kind.text} is run as connector type {stand_in.type}, which is not registered"
+        message = f"{config.kind.text} is run as connector type {type}, which is not registered"
         report(error(message, config.kind.span))
         return None
     node = NodeId(pipeline.flow, "connector", f"{pipeline.name}/{config.name.text}")
     written: dict[str | int, ConstantPart] = dict(config.settings.items())
     spans = {key: part.constant.span for key, part in written.items()}
     connector = of.model_validate(stand_in.config)
-    return ConnectorPlan(node, stand_in.type, connector, None, None, None, config.defined, spans)
+    return ConnectorPlan(node, type, connector, None, None, None, config.defined, spans)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, Link, PipelinePlan, PlannedSelect, StateDomain
-from walflow.registry import Registry, find
+from walflow.registry import Registry, find, type_of
 
 RESULTS_BYTES: Final = 16 << 20  # of one buffer
 
@@ -43,10 +43,11 @@ def buffered(pipeline: PipelinePlan, linked: AbstractSet[str], ends: Collection[
 
 
 def _buffer(pipeline: PipelinePlan, exit: str, registry: Registry) -> ConnectorPlan:
-    of = find("memory", registry)
+    type = type_of("buffer")
+    of = find(type, registry)
     assert of is not None, "walflow has it"
     node = NodeId(pipeline.id.flow, "connector", f"{pipeline.id.name}/results/{exit}")
-    return ConnectorPlan(node, "memory", of.model_validate({"max_bytes": RESULTS_BYTES}), None, None, None)
+    return ConnectorPlan(node, type, of.model_validate({"max_bytes": RESULTS_BYTES}), None, None, None)
 
 
 def _left(exit: str) -> str:

@@ -8,7 +8,7 @@ from walflow.compile.region import Region
 from walflow.compile.shipping import NotShippable, is_ours, ship
 from walflow.diagnostics import Diagnostic, Report, error, has_errors, in_order
 from walflow.lang.standalone import standalone
-from walflow.operators import OPERATORS
+from walflow.operators import registered
 from walflow.plan.assembly import PipelinePlan
 from walflow.plan.dealing import BUCKETS, KeptRegion, keeping
 from walflow.plan.pipelines import plan_pipeline
@@ -60,7 +60,7 @@ def _refused(plan: PipelinePlan) -> Iterator[Diagnostic]:
             if flow_control
             else "put it into a pipeline of its own before or behind this one, which runs in the daemon"
         )
-        assert operator.kind in OPERATORS
+        assert operator.kind in registered()
         yield error(f"operator {operator.kind} does not run on Spark", operator.created, hint)
 
 

@@ -7,10 +7,13 @@ from itertools import groupby, pairwise
 from walflow.compile.nodes import Name
 from walflow.compile.region import input_place, node_of
 from walflow.contract import Ports
-from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, did_you_mean, error, one_of
 from walflow.lang.config import PipelineConfig, SelectConfig
 from walflow.plan.assembly import ERR, PipelinePlan
 from walflow.plan.inline import ways
+from walflow.warnings import warning
+from walflow.warnings.unlinked import UNLINKED
+from walflow.warnings.unused import UNUSED
 
 # with scripts and pipelines; None if it has an error, which was reported already
 Operators = Mapping[str, Ports | None]
@@ -49,7 +52,7 @@ def check_selects(
         _warn_of_loose_ends(pipeline, operators, nested, found.append)
     for what, name in pipeline.uncreated:
         hint = f"so it is not checked; create it: `create {what} {name.text};`"
-        found.append(warning(f"{what} `{name.text}` is defined, never created", name.span, hint, name="unused"))
+        found.append(warning(UNUSED, f"{what} `{name.text}` is defined, never created", name.span, hint))
     for diagnostic in found:
         report(diagnostic)
 
@@ -184,10 +187,10 @@ def _warn_of_loose_ends(pipeline: PipelineConfig, operators: Operators, nested: 
         elif name.text not in targets:
             report(
                 warning(
+                    UNLINKED,
                     f"nothing is selected into stream `{name.text}`",
                     name.span,
                     "no event comes to it",
-                    name="unlinked",
                 )
             )
     for what, name in _created(pipeline):
@@ -216,13 +219,9 @@ def _warn_of_loose_node(
 ) -> None:
     unread = [exit for exit in exits if exit not in sources]
     if name.text not in targets and unread == list(exits):
-        report(warning(f"{what} `{name.text}` is created, never used", name.span, "it does nothing", name="unused"))
+        report(warning(UNUSED, f"{what} `{name.text}` is created, never used", name.span, "it does nothing"))
     elif name.text not in targets:
-        report(
-            warning(
-                f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it", name="unlinked"
-            )
-        )
+        report(warning(UNLINKED, f"nothing is selected into {what} `{name.text}`", name.span, "no event comes to it"))
     else:
         for exit in unread:
             shown = name.text if exit == f"{name.text}/out" else exit
@@ -234,20 +233,18 @@ def _warn_of_loose_ports(
 ) -> None:
     hint = "events that come to it end there, and count as delivered"
     if pipeline.inputs is None and "in" not in sources:
-        report(warning("nothing is selected from `in` in this pipeline", pipeline.defined, hint, name="unlinked"))
+        report(warning(UNLINKED, "nothing is selected from `in` in this pipeline", pipeline.defined, hint))
     for port in pipeline.inputs or ():
         if port.text not in sources:
-            report(
-                warning(f"nothing is selected from `{port.text}` in this pipeline", port.span, hint, name="unlinked")
-            )
+            report(warning(UNLINKED, f"nothing is selected from `{port.text}` in this pipeline", port.span, hint))
     for port in pipeline.outputs or ():
         if port.text not in targets and port.text != ERR:
             report(
                 warning(
+                    UNLINKED,
                     f"nothing is selected into `{port.text}` in this pipeline",
                     port.span,
                     "no event leaves by it",
-                    name="unlinked",
                 )
             )
 
@@ -260,4 +257,4 @@ def _nothing_selected_from(what: str, shown: str, name: Name) -> Diagnostic:
     elif of_port:
         events = f"events that it emits to `{port}`" if what == "script" else f"events that leave by `{port}`"
     hint = f"{events} end there, and count as delivered"
-    return warning(f"nothing is selected from {what} `{shown}`", name.span, hint, name="unlinked")
+    return warning(UNLINKED, f"nothing is selected from {what} `{shown}`", name.span, hint)

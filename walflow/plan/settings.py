@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar, cast
 from walflow import codecs, framing
 from walflow.compile.constant import Constant, ConstantPart
 from walflow.contract import CodecUse, Connector
-from walflow.diagnostics import Report, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Report, Span, did_you_mean, error, one_of
 from walflow.errors import WalflowError
 from walflow.event import Codec
 from walflow.framing import BadChainOrder, Incoming, Outgoing
@@ -15,6 +15,9 @@ from walflow.lang.config import ConnectorConfig
 from walflow.plan.validate import field_names
 from walflow.plugins import NotLoadable
 from walflow.substitutes import substitute
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
+from walflow.warnings.separator import SEPARATOR
 from walflow_kernel.values import kind_of
 
 WIRE = ("codec", "preprocessors", "postprocessors")
@@ -46,7 +49,7 @@ def check_keys(connector: ConnectorConfig, of: type[Connector], report: Report) 
         if key in _BESIDE and key in of.model_fields:
             continue
         if key in _UNUSED:
-            report(warning(f"`{key}` is accepted and has no effect yet", part.key, name="no-effect"))
+            report(warning(NO_EFFECT, f"`{key}` is accepted and has no effect yet", part.key))
         elif key not in KEYS:
             report(error(f"unknown key `{key}`", part.key, _hint(key, of)))
 
@@ -73,19 +76,19 @@ def _hint(key: str, of: type[Connector]) -> str:
 
 def wire(connector: ConnectorConfig, of: type[Connector], report: Report) -> WireSettings:
     given = {key: connector.settings[key] for key in WIRE if key in connector.settings}
-    if of.codec is CodecUse.FORBIDDEN:
+    if of.traits.codec is CodecUse.FORBIDDEN:
         for key, part in given.items():
             report(error(f"connector type {connector.type.text} takes no `{key}`", part.key, "take it out"))
         return WireSettings(None, None, None)
-    if of.codec is CodecUse.REQUIRED and "codec" not in given:
+    if of.traits.codec is CodecUse.REQUIRED and "codec" not in given:
         if connector.complete:
             message = f"connector type {connector.type.text} needs a `codec`"
             report(error(message, connector.defined, 'add `codec = "json"`, say'))
         return WireSettings(None, None, None)
     # no codec given: default to newline-separated
-    unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.messages else []
-    make_in = partial(framing.incoming, messages=of.messages)
-    make_out = partial(framing.outgoing, messages=of.messages)
+    unsaid: Sequence[framing.Named] = [("separate", {})] if "codec" not in given and not of.traits.messages else []
+    make_in = partial(framing.incoming, messages=of.traits.messages)
+    make_out = partial(framing.outgoing, messages=of.traits.messages)
     codec = _codec(given["codec"].constant, report) if "codec" in given else codecs.make("json", {})
     if codec is not None and codec.name in codecs.GIVE_ANY_BYTE:
         _warn_of_separators(codec.name, connector, report)
@@ -105,10 +108,10 @@ def _warn_of_separators(codec: str, connector: ConnectorConfig, report: Report) 
             hint = "put `base64` between them, or `length-prefixed` in the place of `separate`"
             report(
                 warning(
+                    SEPARATOR,
                     f"`separate` beside {codec}: its bytes may hold the separator",
                     names[beside].span,
                     hint,
-                    name="separator",
                 )
             )
 

@@ -179,7 +179,7 @@ class Daemon:
 def totals(metrics: Metrics, connectors: Sequence[ConnectorPlan]) -> dict[str, int]:
     """The sum of each counter that is not 0. Of what is received and acked, logs and buffers are left out: each of them
     would count an event again."""
-    inner = [plan.labels for plan in connectors if plan.connector.forwards]
+    inner = [plan.labels for plan in connectors if plan.connector.traits.forwards]
     sums: dict[str, int] = {}
     for name, labels, value in metrics:
         if value and not (name in AT_EACH_END and labels in inner):

@@ -30,7 +30,7 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
 
     # what answers reads nothing of its own: its answers belong to events that were read, and are waited for with them
     _stop_reading(
-        [each for each in nodes.connectors if not (each.source.transactional or each.plan.connector.answers)]
+        [each for each in nodes.connectors if not (each.source.transactional or each.plan.connector.traits.answers)]
     )
     for operator in nodes.operators:
         operator.node.drain()
@@ -80,7 +80,7 @@ class _Kept:
 
     def _may_stay(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
         connector = nodes.plan.connector
-        durable = connector.positions or (connector.resends() and not connector.forwards)
+        durable = connector.traits.positions or (connector.resends() and not connector.traits.forwards)
         return durable and (bool(self._away(source)) or self._only_failed(source))
 
     def _away(self, source: SourceNode) -> list[str]:

@@ -70,7 +70,7 @@ class SinkEngine:
             self.wake()
         elif state is CLOSED:
             self.fail(block, self._stop_cause())
-        elif self.trouble is not None and self._inlet.replaceable:
+        elif self.trouble is not None and self._inlet.upstream.replaceable:
             self.fail(block, self.trouble)
         elif state is LOST:
             self._leave(block)
@@ -106,7 +106,7 @@ class SinkEngine:
         """The breaker first: what fails here must not come back before something can be delivered."""
         self.trouble = cause
         self.breaker.trigger(StopReason.TROUBLE, str(cause), self._key)
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             self._fail_held(cause)
 
     def _well(self) -> None:
@@ -122,7 +122,7 @@ class SinkEngine:
             self.breaker.restore(StopReason.FULL, self._key)
             return
         self.breaker.trigger(StopReason.FULL, reason, self._key)
-        if self._inlet.replaceable and self.waiting:
+        if self._inlet.upstream.replaceable and self.waiting:
             self._fail_waiting(NotDelivered(reason))
 
     # the end

@@ -284,7 +284,7 @@ class JobSink(SinkEngine, Generic[J]):
         """If another output takes the events, only a new one shows whether it can be delivered: the sources may send."""
         self._timer = None
         self._becomes(RETRY)
-        if self._inlet.replaceable:
+        if self._inlet.upstream.replaceable:
             if self._job is None:
                 self._job = self._work.take(self.waiting)
             if self._job is None:

@@ -78,7 +78,7 @@ class PeerSink(SinkEngine):
 
     def serve(self, cause: WalflowError) -> None:
         """Takes blocks. Until there is a connection, others get them because of `cause`, if there are others."""
-        if self._inlet.replaceable and self.state is AWAY:
+        if self._inlet.upstream.replaceable and self.state is AWAY:
             self._failed_try(cause)
         self._inlet.serve(self.accept)
 

@@ -20,7 +20,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
-from walflow.contract import FailedEvents, Marked, MessagePiece, MetricValue, Recalled
+from walflow.contract import FailedEvents, Marked, MessagePiece, MetricValue, Recalled, Upstream
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, StreamId
 from walflow.framing import LINES
@@ -239,13 +239,8 @@ class MemoryInlet(_Half):
         replaceable: bool = False,
     ) -> None:
         super().__init__(scheduler, name, linked)
-        self.behind_log = behind_log
-        self.sole_path = sole_path
-        self.straight = straight
-        self.straight_files = straight_files
+        self.upstream = Upstream(behind_log, sole_path, straight, straight_files, replaceable)
         self.encoded = False
-        self.replaceable = replaceable
-        self.recalled_by: dict[str, tuple[str, str]] = {}
         self.remembered: dict[str, Sequence[Recalled]] = {}
         self.acked: list[bytes] = []
         self.failed: list[tuple[bytes, str]] = []  # of those not done, with the cause

@@ -16,16 +16,20 @@ acked them. It knows no codec and no event loop. docs/reference/wal-format.md de
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusable
 from walflow.wal.commit import Commit, Sync
 from walflow.wal.cursor import Checkpoint
-from walflow.wal.format import Record
+from walflow.wal.directory import FULL, Directory
+from walflow.wal.format import Record, record_size
 from walflow.wal.log import Dropped, Log, LogOptions
 from walflow.wal.marks import Mark
 from walflow.wal.opening.recovery import Recovery
 from walflow.wal.quarantine import Gap
+from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
 from walflow.wal.reader import Fetch, Reader
 
 __all__ = [
+    "FULL",
     "Checkpoint",
     "Commit",
+    "Directory",
     "DirectoryLocked",
     "DiskFull",
     "Dropped",
@@ -35,10 +39,17 @@ __all__ = [
     "Log",
     "LogFull",
     "LogOptions",
+    "Loss",
     "Mark",
+    "RangeReader",
+    "RangeScan",
     "Reader",
     "Record",
+    "RecordPlace",
+    "RecordSlice",
     "Recovery",
     "Sync",
+    "Trimmed",
     "Unusable",
+    "record_size",
 ]

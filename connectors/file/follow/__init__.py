@@ -7,9 +7,9 @@ and how far events were sent, so that a log recognises what comes again. `jobs` 
 `disposing` what it does with files that are dropped to be read once. `follower` has the loop.
 """
 
-from connectors.file.follow.finding import fixed_part, leads_to
+from connectors.file.follow.compressed_file import may_be_compressed
+from connectors.file.follow.files_found import fixed_part, leads_to
+from connectors.file.follow.followed_files import Following
 from connectors.file.follow.follower import follow
-from connectors.file.follow.following import Following
-from connectors.file.follow.inflating import may_be_compressed
 
 __all__ = ["Following", "fixed_part", "follow", "leads_to", "may_be_compressed"]

@@ -7,12 +7,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from connectors.file.follow.finding import Identity
-from connectors.file.follow.growing import Head
+from connectors.file.follow.files_found import Identity
+from connectors.file.follow.plain_file import Head
 from walflow import Unusable, WalflowError
-from walflow.disk import Disk
-from walflow.durable import DiskFolder, replace
-from walflow.lock import LockFile
+from walflow.files import Disk, DiskFolder, LockFile, replace
 
 VERSION: Final = 2  # 1 has no `past`, and no bytes before the offset
 PAST: Final = 1000  # files that are remembered when they are followed no more

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from connectors.file.checksum import crc32c
 from connectors.file.follow.followed import TAIL_BYTES, FollowedFile, open_file
-from connectors.file.follow.growing import HEAD_BYTES, LAST_BYTES, Elsewhere, GrowingFile, Head, Rewritten
-from connectors.file.follow.recognising import Guess
+from connectors.file.follow.plain_file import HEAD_BYTES, LAST_BYTES, Elsewhere, GrowingFile, Head, Rewritten
+from connectors.file.follow.same_file import Guess
 from connectors.file.follow.sent import NO_SLOT, Sent, SentOffsets, is_there
 
 NO_GUESS: Final = Guess(0, Head())

@@ -7,10 +7,10 @@ from functools import partial
 
 from connectors.file.checksum import crc32c
 from connectors.file.follow.checkpoint import FileMark
-from connectors.file.follow.finding import Identity, NamedFile
-from connectors.file.follow.growing import LAST_BYTES, GrowingFile, Head
-from connectors.file.follow.inflating import InflatedFile, is_compressed
-from connectors.file.follow.recognising import Guess
+from connectors.file.follow.compressed_file import InflatedFile, is_compressed
+from connectors.file.follow.files_found import Identity, NamedFile
+from connectors.file.follow.plain_file import LAST_BYTES, GrowingFile, Head
+from connectors.file.follow.same_file import Guess
 from connectors.file.follow.sent import NO_SLOT, Sent
 from walflow import Backoff, Marked, Origin, Stream
 

@@ -12,15 +12,15 @@ from typing import Final
 from connectors.file.appending import boot_id
 from connectors.file.follow.checkpoint import FollowCheckpoint, FollowMarks, NoCheckpoint
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.following import FollowedFiles, Following
+from connectors.file.follow.followed_files import FollowedFiles, Following
 from connectors.file.follow.jobs import BATCH_BYTES, Jobs, open_all, read_some
-from connectors.file.follow.keeping import MarkKeeper
-from connectors.file.follow.looking import FileLooks
+from connectors.file.follow.mark_keeper import MarkKeeper
+from connectors.file.follow.outcomes import FileOutcomes
+from connectors.file.follow.reads import FileReads
+from connectors.file.follow.scan import FileLooks
 from connectors.file.follow.sent import SentOffsets
-from connectors.file.follow.settling import FileOutcomes
-from connectors.file.follow.taking import FileReads
 from walflow import Outlet
-from walflow.disk import Disk, RealDisk
+from walflow.files import Disk, RealDisk
 
 BATCH_FILES: Final = 64
 AHEAD_BYTES: Final = 32 << 20  # sent, and not in the checkpoint yet: then no more is read

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from connectors.file.follow.compressed_file import InflatedFile
 from connectors.file.follow.copies import Originals, is_intact
-from connectors.file.follow.finding import FilesNow, Identity, compare, find_again, scan
+from connectors.file.follow.files_found import FilesNow, Identity, compare, find_again, scan
 from connectors.file.follow.followed import FollowedFile, open_file
-from connectors.file.follow.growing import Elsewhere, GrowingFile, Rewritten, TooShort
-from connectors.file.follow.inflating import InflatedFile
+from connectors.file.follow.plain_file import Elsewhere, GrowingFile, Rewritten, TooShort
 from connectors.file.follow.sent import Sent, SentOffsets, after
 from connectors.file.follow.walk import walk
 from walflow import Scheduler

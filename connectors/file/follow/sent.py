@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from connectors.file.checksum import crc32c
-from connectors.file.follow.finding import Identity
-from connectors.file.follow.growing import GrowingFile, Head
-from walflow.disk import Disk
+from connectors.file.follow.files_found import Identity
+from connectors.file.follow.plain_file import GrowingFile, Head
+from walflow.files import Disk
 
 HEADER: Final = struct.Struct("<8s 36s I 12x I")  # magic, boot, checksum of the form, checksum
 # identity, name, offset, bytes before it, first bytes, bytes from the cut to the offset and one more (0: no cut), checksum

@@ -21,8 +21,7 @@ from connectors.spark.config import SparkConfig
 from connectors.spark.job.driver_log import DriverLine, DriverLog
 from connectors.spark.job.process import Process, spawn
 from walflow import Half, Misconfigured
-from walflow.net import Address
-from walflow.net.reconnect import Retry
+from walflow.net import Address, Retry
 
 RETRY: Final = Retry(interval_ms=1_000, growth_rate=2)
 LAST_LINES: Final = 1.0  # seconds for what it printed before it ended

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from connectors.spark.results.staging import Staged
-from walflow.durable import replace
-from walflow.wal.directory import Directory
+from walflow.files import replace
+from walflow.wal import Directory
 
 FILE: Final = "publications"
 TITLE: Final = b"walflow publications 1 "

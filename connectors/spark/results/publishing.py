@@ -25,7 +25,7 @@ from connectors.spark.results.staging import Staging, too_large
 from connectors.spark.serial_tasks import on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import Backoff, DiskFull, Outlet
-from walflow.wal.directory import FULL
+from walflow.wal import FULL
 
 MAX_QUERY: Final = 200  # characters of its id
 

@@ -9,8 +9,7 @@ from typing import Final
 from connectors.spark.serial_tasks import on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import Backoff, Block, DiskFull, Frames, Inlet, Outlet, Receipt, StreamId
-from walflow.delivery import Checkpoints, LogSource
-from walflow.delivery.tag import Tags
+from walflow.delivery import Checkpoints, LogSource, Tags
 from walflow.framing import LINES
 from walflow.wal import Log
 

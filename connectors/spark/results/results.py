@@ -12,9 +12,8 @@ from connectors.spark.results.result_log import TAG_BYTES, ResultLog
 from connectors.spark.results.staging import Staging, StagingLimits, StagingRun
 from connectors.spark.serial_tasks import SerialTasks
 from walflow import DiskFull, Inlet, Outlet, Unusable
-from walflow.disk import Disk
-from walflow.wal import Log, LogOptions
-from walflow.wal.directory import FULL
+from walflow.files import Disk
+from walflow.wal import FULL, Log, LogOptions
 
 SWEEP_SECONDS: Final = 60.0
 

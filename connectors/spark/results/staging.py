@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import Codec, Counter
-from walflow.disk import Disk
+from walflow.files import Disk
 from walflow.framing import LINES
-from walflow.wal.directory import FULL
+from walflow.wal import FULL
 
 NAME: Final = re.compile(r"[0-9a-f]{32}")
 WHOLE: Final = re.compile(r"([0-9a-f]{32})\.([0-9]{1,19})")

@@ -14,11 +14,7 @@ from connectors.spark.serve.session import Session, SessionStaging, refusal
 from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import Code, FrameKind, RequestRefused, control
 from walflow import Inlet, Outlet
-from walflow.net import Contexts
-from walflow.net.deadline import within
-from walflow.net.listener import Listener
-from walflow.net.secure import TlsProtocol
-from walflow.net.tls import check_name
+from walflow.net import Contexts, Listener, TlsProtocol, check_name, within
 
 CLOSING: Final = 1.0  # seconds a stopping daemon gives its peers to read why
 KEEPALIVE: Final = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))

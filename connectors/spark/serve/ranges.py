@@ -12,9 +12,7 @@ from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
 from walflow import DiskFull, FailStop, Half, ReadFailed
-from walflow.wal import Commit, Log
-from walflow.wal.format import record_size
-from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed
+from walflow.wal import Commit, Log, Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed, record_size
 
 Found = TypeVar("Found")
 

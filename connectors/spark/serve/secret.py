@@ -4,9 +4,8 @@ import secrets
 from typing import NamedTuple
 
 from walflow import Half, Unusable
-from walflow.durable import replace
-from walflow.net.files import warn_if_open
-from walflow.net.secrets import Secret
+from walflow.files import replace
+from walflow.net import Secret, warn_if_open
 from walflow.wal import Log
 
 FILE = "token"

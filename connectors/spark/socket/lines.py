@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import MsgspecError
 
 from walflow import Frames, Half, WalflowError
-from walflow.delivery.tag import Tags
+from walflow.delivery import Tags
 from walflow.wal import Fetch, Log, Record
 
 

@@ -16,9 +16,7 @@ from connectors.spark.socket.sending import Sending, readable
 from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from walflow import Half
-from walflow.net.deadline import within
-from walflow.net.listener import Listener
-from walflow.net.sockets import SocketOptions, listen_tcp
+from walflow.net import Listener, SocketOptions, listen_tcp, within
 
 PROMISE: Final = (
     "at most once to Spark's own socket source: a line counts as done before it is sent, and what was in a socket or "

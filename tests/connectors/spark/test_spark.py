@@ -237,7 +237,7 @@ def test_what_walflow_compiled_is_no_key_of_a_flow_file() -> None:
 async def test_what_a_log_upstream_sends_again_is_not_appended_again(tmp_path: Path) -> None:
     for life in range(2):
         world = World(tmp_path / "log")
-        world.inlet.straight = True
+        world.inlet.upstream = world.inlet.upstream._replace(straight=True)
         async with world.running():
             assert world.said("knows what it has of logs and files upstream")[0]["positions"] == 2 * life
             world.inlet.give(world.inlet.lines_of(b"1", b"2", origin=Origin("ab" * 16, 1, 2, 1, term=7)))

@@ -44,6 +44,10 @@ def _codec_howto(page: str) -> str:
     return _shown(*files, page=page)
 
 
+def _operator_howto(page: str) -> str:
+    return _shown("operator/labelled.py", "operator/pyproject.toml", page=page)
+
+
 def _picture(page: str) -> str:
     flow = TEMPLATES / "echo" / "main.troy"
     return CliRunner().invoke(app(), ["graph", str(flow), "--format", "svg"]).output
@@ -52,6 +56,7 @@ def _picture(page: str) -> str:
 PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "howto/your-own-codec.md": _codec_howto,
     "howto/your-own-connector.md": _connector_howto,
+    "howto/your-own-operator.md": _operator_howto,
     "images/echo.svg": _picture,
     "reference/codecs.md": tables.codecs_page,
     "reference/commands.md": tables.commands_page,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from walflow.cli.connectors import ConfigKey, details, keys, summary
 from walflow.cli.examples import guarantees
 from walflow.contract import CodecUse, Connector
-from walflow.metrics import CATALOGUE, exposed
+from walflow.metrics import exposed
 from walflow.registry import connectors
 
 OURS: Final = "walflow"  # the distribution: the pages say nothing of others that happen to be installed
@@ -83,7 +83,7 @@ def connector_page(kind: str, page: str) -> str:
 def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     yield f"# {kind}\n\n{summary(connector)}\n\n"
     ports = connector.ports
-    yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.codec]}.\n"
+    yield f"In: {_ports(ports.inputs)}. Out: {_ports(ports.outputs)}; {CODECS[connector.traits.codec]}.\n"
     promised = [*guarantees(connector)]
     if promised:
         yield (
@@ -102,10 +102,10 @@ def _connector(kind: str, connector: type[Connector]) -> Iterator[str]:
     if paragraphs := details(connector):
         yield "\n## How it works\n"
         yield from (f"\n{paragraph}\n" for paragraph in paragraphs)
-    if counted := [name for name in CATALOGUE if name in _counted_by(connector)]:
+    if connector.families:
         yield "\n## Metrics\n\nBeside [those of every connector](../metrics.md#components):\n\n"
         yield "| name | |\n|---|---|\n"
-        yield from (f"| `{exposed(name)}` | {CATALOGUE[name].help} |\n" for name in counted)
+        yield from (f"| `{exposed(name)}` | {family.help} |\n" for name, family in connector.families.items())
 
 
 def _placeholders_shown(words: str) -> str:
@@ -178,17 +178,6 @@ def _record(title: str, connector: type[Connector], within: str) -> Iterator[str
 
 COUNTED: Final = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')
 ROOMS: Final = ("connectors", "walflow.net")
-
-
-def _counted_by(connector: type[Connector]) -> set[str]:
-    """The metrics that the modules count which the connector's own module needs, as far as they are its room's or the
-    network's."""
-    seen: set[str] = set()
-    wanted = {connector.__module__}
-    while wanted:
-        seen |= wanted
-        wanted = {needed for name in wanted for needed in _needed_by(name)} - seen
-    return {metric for name in seen for metric in COUNTED.findall(_source(name))}
 
 
 @cache

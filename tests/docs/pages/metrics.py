@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walflow.metrics import BREAKER_REASONS, CATALOGUE, GATE_REASONS, Family, exposed
+from walflow.admin.catalogue import of_connectors, of_operators
+from walflow.families import Families
+from walflow.metrics import BREAKER_REASONS, CORE, GATE_REASONS, exposed
 
+OURS: Final = "walflow"  # the distribution: the page says nothing of others that happen to be installed
 HEAD: Final = """\
 # Metrics
 
@@ -15,7 +18,8 @@ and `type` (for example `tcp_server`). Some have further labels, named below. No
 other data of an event or a client. So the flow files alone determine the number of series. Counters begin at 0 when
 the process starts. The gauges of a log exist while its connector runs.
 
-The counters of a connector from another package are there too, as `walflow_component_NAME`.
+The metrics of a connector or an operator from another package are there too, as `walflow_component_NAME`, with the
+help that it declares in its `families`.
 
 Two metrics are worth an alert:
 
@@ -39,20 +43,27 @@ The process's own metrics are there too, with the names that every Prometheus cl
 
 
 def metrics_page(page: str) -> str:
-    groups = {
-        "Components": {name: family for name, family in CATALOGUE.items() if _group(name, family) == "component"},
-        "Logs": {name: family for name, family in CATALOGUE.items() if _group(name, family) == "log"},
-        "The process": {name: family for name, family in CATALOGUE.items() if family.own},
-    }
-    return HEAD + "".join(line for title, families in groups.items() for line in _table(title, families)) + TAIL
+    components = {name: family for name, family in CORE.items() if not family.own}
+    types = {**of_operators(OURS), **of_connectors(OURS)}
+    declared = {name: family for families in types.values() for name, family in families.items()}
+    logs = {name: family for name, family in declared.items() if name.startswith("wal_")}
+    of_types = {name: family for name, family in declared.items() if name not in logs and name not in CORE}
+    process = {name: family for name, family in CORE.items() if family.own}
+    lines = [
+        *_table("Components", components),
+        *_table("Operators and connectors of one type", of_types, types),
+        *_table("Logs", logs),
+        *_table("The process", process),
+    ]
+    return HEAD + "".join(lines) + TAIL
 
 
-def _group(name: str, family: Family) -> str:
-    return "process" if family.own else "log" if name.startswith("wal_") else "component"
-
-
-def _table(title: str, families: Mapping[str, Family]) -> Iterator[str]:
-    yield f"\n## {title}\n\n| name | kind | further labels | |\n|---|---|---|---|\n"
+def _table(title: str, families: Families, types: Mapping[str, Families] | None = None) -> Iterator[str]:
+    """`types`: adds who counts it."""
+    of, rule = ("of | ", "---|") if types is not None else ("", "")
+    yield f"\n## {title}\n\n| name | kind | {of}further labels | |\n|---|---|{rule}---|---|\n"
     for name, family in families.items():
         labels = ", ".join(f"`{label}`" for label in family.labels)
-        yield f"| `{exposed(name)}` | {family.kind} | {labels} | {family.help} |\n"
+        who = ", ".join(f"`{type}`" for type, counted in (types or {}).items() if name in counted)
+        column = f"{who} | " if types is not None else ""
+        yield f"| `{exposed(name)}` | {family.kind} | {column}{labels} | {family.help} |\n"

@@ -12,10 +12,10 @@ from tests.docs.pages.connectors import HEAD, OURS, row
 from walflow import codecs, framing
 from walflow.cli import app
 from walflow.cli.connectors import keys, summary
-from walflow.diagnostics import WARNINGS
-from walflow.operators import OPERATORS, Operator
+from walflow.operators import Operator, registered
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
+from walflow.warnings import registered as warning_kinds
 
 OPERATORS_HEAD: Final = """\
 # Operators
@@ -79,7 +79,8 @@ connect /pipeline/after to /connector/numbers;
 `walflow check --strict` prints below each warning the comment that permits it, and fails if a warning is not
 permitted. A warning of a connector or of a pipeline is permitted where it is defined, or where it is created. A name
 that no warning has is an error, and a comment that permits nothing is a note. The JSON document of `check --json` has
-the names, too. This page is generated from the code.
+the names, too. `walflow check --list-warnings` prints this list. This page is generated from the code: each
+warning has a file in `walflow/warnings`.
 
 | name | |
 |---|---|
@@ -89,11 +90,12 @@ MADE: Final = "<!-- made by `make pages`: {} -->"
 
 
 def warnings_page(page: str) -> str:
-    return WARNINGS_HEAD + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(WARNINGS.items()))
+    return WARNINGS_HEAD + "".join(f"| `{name}` | {kind.means} |\n" for name, kind in warning_kinds().items())
 
 
 def operators_page(page: str) -> str:
-    return OPERATORS_HEAD + "".join(line for kind in sorted(OPERATORS) for line in _operator(kind, OPERATORS[kind]))
+    classes = registered().of(OURS)
+    return OPERATORS_HEAD + "".join(line for kind in sorted(classes) for line in _operator(kind, classes[kind]))
 
 
 def _operator(kind: str, operator: type[Operator]) -> Iterator[str]:

@@ -74,7 +74,7 @@ def picture(assembly: Assembly) -> Picture:
 
 
 def _role(plan: ConnectorPlan, *, sends: bool, takes: bool) -> Role:
-    if plan.connector.forwards:
+    if plan.connector.traits.forwards:
         return Role.LOG
     if sends and takes:
         return Role.BOTH

@@ -12,7 +12,6 @@ from walflow.cli.lsp.edited import EditedText, is_name, text_of
 from walflow.cli.lsp.pointed import Within, key_before, within
 from walflow.diagnostics import Source
 from walflow.lang.scan import UNCLOSED, scan
-from walflow.operators import OPERATORS
 
 Sort = Literal["class", "property", "value", "module", "function", "constant", "variable", "keyword", "port"]
 
@@ -100,7 +99,8 @@ def _in_code(text: EditedText, tokens: Sequence[Token], offset: int) -> Iterator
     elif last == "FROM" and types[-4:-2] == ["DEFINE", "CONNECTOR"]:
         yield from _connectors()
     elif last == "FROM" and types[-4:-2] == ["DEFINE", "OPERATOR"]:
-        yield from (Proposed(name, "class", says=summary(of)) for name, of in OPERATORS.items())
+        operators = {name: known.operator_type(name) for name in known.type_names("operator")}
+        yield from (Proposed(name, "class", says=summary(of)) for name, of in operators.items() if of is not None)
     elif last == "FROM" and types[-4:-3] == ["CREATE"]:
         yield from _names(text, (words[-3],), offset)
     elif types[-2:-1] == ["CREATE"] and words[-1] in _PARTS:

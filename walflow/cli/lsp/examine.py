@@ -9,7 +9,7 @@ from typing import Final
 from walflow.cli.lsp.edited import EditedText
 from walflow.cli.promises import promises
 from walflow.contract import risk_name
-from walflow.diagnostics import Diagnostic, Source, Span, error, in_order, warning
+from walflow.diagnostics import Diagnostic, Source, Span, error, in_order
 from walflow.lang.ast import DefineScript, Deploy
 from walflow.lang.files import ALL_SAVED, Unsaved, find, search_path
 from walflow.lang.legacy import Legacy
@@ -35,7 +35,9 @@ def examine(source: Source, unsaved: Unsaved) -> Examined:
     path = Path(source.name)
     if len(source.text) > LARGEST:
         words = f"larger than {LARGEST >> 10} KiB, so it is not checked while it is edited"
-        return Examined([warning(words, Span(source, 0, 0), "`walflow check` checks it", name="")], NOTHING_PROMISED)
+        return Examined(
+            [Diagnostic("warning", words, Span(source, 0, 0), "`walflow check` checks it")], NOTHING_PROMISED
+        )
     if path.suffix == ".trickle":
         return Examined(_placed(load_query(source, {})[1], source), NOTHING_PROMISED)
     if path.suffix == ".tremor" and _is_script(source):
@@ -47,7 +49,7 @@ def examine(source: Source, unsaved: Unsaved) -> Examined:
     if assembly is None:
         return Examined(_placed(found, source), NOTHING_PROMISED)
     risks = [
-        warning(f"{node}: {words}", assembly.places_of(node)[1], name=risk_name(words))
+        Diagnostic("warning", f"{node}: {words}", assembly.places_of(node)[1], None, risk_name(words))
         for node, words in promises(assembly).warnings
     ]
     return Examined(_placed([*found, *risks], source), _promised(assembly))

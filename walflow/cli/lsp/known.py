@@ -11,7 +11,7 @@ from walflow.cli.lsp.pointed import Within
 from walflow.contract import Connector
 from walflow.lang.documented import Documented, DocumentedModule, NotDocumented, read_module
 from walflow.lang.files import known_modules, search_path
-from walflow.operators import OPERATORS, Operator
+from walflow.operators import Operator, registered
 from walflow.plugins import NotLoadable
 from walflow.registry import connectors
 
@@ -25,7 +25,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 def type_names(kind: str) -> list[str]:
     try:
-        return sorted(connectors()) if kind == "connector" else sorted(OPERATORS)
+        return sorted(connectors()) if kind == "connector" else sorted(registered())
     except NotLoadable:
         return []
 
@@ -38,15 +38,22 @@ def connector_type(name: str) -> type[Connector] | None:
         return None
 
 
+def operator_type(name: str) -> type[Operator] | None:
+    try:
+        return registered().get(name, None)
+    except NotLoadable:
+        return None
+
+
 def described(kind: str, name: str) -> str | None:
     """Markdown: what a type is, what it guarantees, its keys."""
-    of = connector_type(name) if kind == "connector" else OPERATORS.get(name)
+    of = connector_type(name) if kind == "connector" else operator_type(name)
     if of is None:
         return None
     lines = [f"**{name}** ({kind})", "", summary(of)]
     if issubclass(of, Connector):
         ports = [f"{side}: {', '.join(names) or 'none'}" for side, names in zip(("in", "out"), of.ports, strict=True)]
-        lines += ["", f"Ports {'; '.join(ports)}. Codec: {of.codec.value}."]
+        lines += ["", f"Ports {'; '.join(ports)}. Codec: {of.traits.codec.value}."]
         for chosen, promised in guarantees(of):
             where = f" ({chosen})" if chosen else ""
             halves = (("As a source", promised.source), ("As a sink", promised.sink))
@@ -72,7 +79,7 @@ def keys_of(around: Within) -> tuple[str, Sequence[ConfigKey]]:
     if around.kind == "connector":
         of, inner = connector_type(around.of), around.path[1:] if around.path[:1] == ("config",) else None
     else:
-        of, inner = OPERATORS.get(around.of), around.path
+        of, inner = operator_type(around.of), around.path
     if of is None or inner is None:
         return "", ()
     prefix = "".join(one if one == "[]" else f".{one}" for one in inner).lstrip(".")

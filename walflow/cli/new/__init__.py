@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from walflow import codecs, framing
+from walflow import codecs, framing, operators
 from walflow.exit_codes import EX_CANTCREAT, EX_USAGE
 from walflow.registry import connectors
 
@@ -74,6 +74,12 @@ TEMPLATES: Final = {
         ("pip install -e .", "walflow connectors show {name}", "walflow run main.troy"),
         "spool",
         connectors,
+    ),
+    "operator": Starter(
+        "a Python package with an operator of your own, and a flow that uses it",
+        ("pip install -e .", "walflow check main.troy", "walflow run main.troy"),
+        "labelled",
+        operators.registered,
     ),
     "codec": Starter(
         "a Python package with a codec of your own, and a flow that uses it",

@@ -28,9 +28,10 @@ from walflow.compile.nodes import (
     Text,
     Unary,
 )
-from walflow.diagnostics import warning
 from walflow.lang import literals
 from walflow.lang.build.rules import TreeRules, by_rule
+from walflow.warnings import warning
+from walflow.warnings.written_otherwise import WRITTEN_OTHERWISE
 
 
 @by_rule
@@ -160,7 +161,7 @@ class ExpressionRules(TreeRules):
 
     def wrong_patch_insert(self, meta: Meta, key: Name, value: Expr) -> Operation:
         message = f'`insert` takes a quoted key and `=>`: read as `insert "{key.text}" => …`'
-        self._report(warning(message, key.span, f'write `insert "{key.text}" => …`', name="written-otherwise"))
+        self._report(warning(WRITTEN_OTHERWISE, message, key.span, f'write `insert "{key.text}" => …`'))
         return Operation("insert", Text((key.text,), key.span), value, self._span(meta))
 
     def patch_upsert(self, meta: Meta, key: Text, value: Expr) -> Operation:

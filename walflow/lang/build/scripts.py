@@ -34,10 +34,12 @@ from walflow.compile.nodes import (
     TuplePatternNode,
     Unsupported,
 )
-from walflow.diagnostics import Span, warning
+from walflow.diagnostics import Span
 from walflow.lang import literals
 from walflow.lang.ast import Arg, DefineConst, DefineFunction, DefineScript, InputScript, Use
 from walflow.lang.build.rules import TreeRules, by_rule
+from walflow.warnings import warning
+from walflow.warnings.written_otherwise import WRITTEN_OTHERWISE
 
 
 class ScriptText(NamedTuple):
@@ -193,7 +195,7 @@ class ScriptRules(TreeRules):
         elif before is not None:
             hint = "write it behind the cases: `for … of case … => … into … end`"
             message = "`into` stands before the cases: read as if it stood behind them"
-            self._report(warning(message, before.span, hint, name="written-otherwise"))
+            self._report(warning(WRITTEN_OTHERWISE, message, before.span, hint))
         start, fold, _ = behind or before or (None, None, None)
         cases = tuple(one for one in rest if isinstance(one, ForCaseNode))
         return ForNode(of, start, fold, cases, self._span(meta))

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of
 from walflow.lang.config import ConnectorConfig, Flow, LinkConfig, LinkEnd, NodeId, PipelineConfig, SelectConfig
 from walflow.lang.legacy.artefacts import Artefacts, Instance, Ramp, RampKind, Template
 from walflow.lang.legacy.kinds import PASSTHROUGH, SYSTEM
 from walflow.lang.legacy.queries import Queries
 from walflow.lang.legacy.ramps import Converted, convert
 from walflow.lang.legacy.url import Artefact, Kind, Url, filled, parsed, placeholders
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
+from walflow.warnings.unused import UNUSED
+from walflow.warnings.written_otherwise import WRITTEN_OTHERWISE
 
 
 class _Link(NamedTuple):
@@ -98,10 +102,10 @@ class _Deployment:
             if name not in wanted and set(wanted) <= set(instance.given):
                 self._report(
                     warning(
+                        NO_EFFECT,
                         f"the binding has no placeholder `{{{name}}}`",
                         value.span,
                         "it has no effect",
-                        name="no-effect",
                     )
                 )
 
@@ -147,7 +151,7 @@ class _Deployment:
                 f"there is no main.trickle: `/pipeline/main` is taken for the one pipeline there is, `{known[0]}`"
             )
             hint = f"write `{url.written.text.replace('/pipeline/main', f'/pipeline/{known[0]}', 1)}`"
-            self._report(warning(message, url.written.span, hint, name="written-otherwise"))
+            self._report(warning(WRITTEN_OTHERWISE, message, url.written.span, hint))
             return url._replace(artefact=url.artefact._replace(id=known[0]))
         near = did_you_mean(name, known)
         hint = near or f"a pipeline is called as its file: give {name}.trickle to run too"
@@ -227,15 +231,13 @@ class _Deployment:
             if name not in mapped:
                 hint = f'add to `mapping`: `/binding/{name}/01: {{instance: "01"}}`'
                 message = f"binding `{name}` is never mapped: it links nothing"
-                self._report(warning(message, binding.id.span, hint, name="unused"))
+                self._report(warning(UNUSED, message, binding.id.span, hint))
         if not groups or any(group.lost for group in groups) or mapped != set(self._artefacts.bindings):
             return  # an unlinked node may be due to an error
         used = {(artefact.kind, artefact.id) for group in groups for artefact in group.artefacts()}
         for kind, name, span in self._defined():
             if (kind, name) not in used:
-                self._report(
-                    warning(f"{kind} `{name}` is defined, never linked", span, "it does nothing", name="unused")
-                )
+                self._report(warning(UNUSED, f"{kind} `{name}` is defined, never linked", span, "it does nothing"))
 
     def _defined(self) -> Iterator[tuple[Kind, str, Span]]:
         for (kind, name), ramp in self._artefacts.ramps.items():

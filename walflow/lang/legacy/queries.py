@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Report, Source, error, warning
+from walflow.diagnostics import Report, Source, error
 from walflow.lang.ast import DefinePipeline
 from walflow.lang.config import PipelineConfig
 from walflow.lang.deploy import pipeline
 from walflow.lang.modules import Library
 from walflow.lang.parser import parse_query
+from walflow.warnings import warning
+from walflow.warnings.not_on_disk import NOT_ON_DISK
 
 _MEANT_FOR_DISK: Final = re.compile(r"disk|persist|durable", re.IGNORECASE)
 
@@ -56,8 +58,6 @@ class Queries:
                     f"operator `{operator.name.text}` keeps its events in memory: they are lost with the process"
                 )
                 self._report(
-                    warning(
-                        message, operator.defined, 'add `dir = "store"` and they are kept on disk', name="not-on-disk"
-                    )
+                    warning(NOT_ON_DISK, message, operator.defined, 'add `dir = "store"` and they are kept on disk')
                 )
         return config

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from walflow.compile.constant import Constant, ConstantPart, derived
 from walflow.compile.nodes import Name
-from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
+from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of
 from walflow.lang.legacy.artefacts import Ramp, RampKind
 from walflow.lang.legacy.kinds import ABSENT, IN_TROY, KINDS, POSTPROCESSORS, PREPROCESSORS, LegacyKey, LegacyKind
+from walflow.warnings import warning
+from walflow.warnings.no_effect import NO_EFFECT
 from walflow_kernel.values import kind_of
 
 MILLISECOND = 1_000_000
@@ -129,7 +131,7 @@ class _Converting:
     def _put(self, name: str, key: LegacyKey, given: ConstantPart, parts: dict[str | int, ConstantPart]) -> None:
         value = given.constant.value
         if key.to is None:
-            self._report(warning(f"`{name}` has no effect", given.key, key.without, name="no-effect"))
+            self._report(warning(NO_EFFECT, f"`{name}` has no effect", given.key, key.without))
         elif key.takes == "milliseconds" and isinstance(value, int):
             parts[key.to] = ConstantPart(given.key, Constant(value * MILLISECOND, given.constant.span))
         elif key.to == "url" and name == "port":
@@ -206,7 +208,7 @@ class _Converting:
     def _warn_of_unused(self) -> None:
         if part := self._ramp.settings.get("metrics_interval_s"):
             hint = "`walflow run` serves all metrics at /metrics"
-            self._report(warning("`metrics_interval_s` has no effect", part.key, hint, name="no-effect"))
+            self._report(warning(NO_EFFECT, "`metrics_interval_s` has no effect", part.key, hint))
 
 
 def _bracketed(host: str) -> str:

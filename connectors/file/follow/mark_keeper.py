@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final
 
 from connectors.file.follow.checkpoint import PAST, FileMark, FollowCheckpoint, FollowMarks
-from connectors.file.follow.finding import Identity
+from connectors.file.follow.compressed_file import is_compressed
+from connectors.file.follow.files_found import Identity
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.inflating import is_compressed
 from connectors.file.follow.jobs import Jobs
 from connectors.file.follow.sent import SentOffsets
 from walflow import Backoff, Outlet, Timer, WalflowError

@@ -5,7 +5,7 @@ import stat
 from typing import Final, NamedTuple, Self
 
 from connectors.file.checksum import crc32c
-from connectors.file.follow.finding import Identity
+from connectors.file.follow.files_found import Identity
 
 HEAD_BYTES: Final = 1024
 LAST_BYTES: Final = 64

@@ -4,15 +4,15 @@ from functools import partial
 from typing import Final
 
 from connectors.file.checksum import crc32c
-from connectors.file.follow.finding import NamedFile, compare, shown
+from connectors.file.follow.compressed_file import is_compressed
+from connectors.file.follow.files_found import NamedFile, compare, shown
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.following import FollowedFiles, Following
-from connectors.file.follow.growing import GrowingFile, Head
-from connectors.file.follow.inflating import is_compressed
+from connectors.file.follow.followed_files import FollowedFiles, Following
 from connectors.file.follow.jobs import Jobs, Look, look, note_cuts, open_all
-from connectors.file.follow.keeping import MarkKeeper
+from connectors.file.follow.mark_keeper import MarkKeeper
+from connectors.file.follow.outcomes import FileOutcomes
+from connectors.file.follow.plain_file import GrowingFile, Head
 from connectors.file.follow.sent import SentOffsets
-from connectors.file.follow.settling import FileOutcomes
 from walflow import Outlet
 
 SCAN_SHARE: Final = 5  # looking for files takes at most a fifth of the time

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from functools import partial
 
+from connectors.file.follow.compressed_file import InflatedFile
 from connectors.file.follow.copies import CutFile, find_copies, find_sent
-from connectors.file.follow.finding import shown
+from connectors.file.follow.files_found import shown
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.following import FollowedFiles, Following
-from connectors.file.follow.inflating import InflatedFile
+from connectors.file.follow.followed_files import FollowedFiles, Following
 from connectors.file.follow.jobs import FileRead, Jobs
-from connectors.file.follow.keeping import MarkKeeper
-from connectors.file.follow.recognising import NOTHING_READ, Guess, guesses, left
+from connectors.file.follow.mark_keeper import MarkKeeper
+from connectors.file.follow.outcomes import FileOutcomes
+from connectors.file.follow.same_file import NOTHING_READ, Guess, guesses, left
 from connectors.file.follow.sent import SentOffsets
-from connectors.file.follow.settling import FileOutcomes
 from walflow import Outlet
 
 

@@ -1,11 +1,11 @@
 """What the outcomes of a file's events mean: read it again, go on, or be done with it."""
 
-from connectors.file.follow.disposing import dispose
-from connectors.file.follow.finding import shown
+from connectors.file.follow.disposal import dispose
+from connectors.file.follow.files_found import shown
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.following import FollowedFiles, Following
+from connectors.file.follow.followed_files import FollowedFiles, Following
 from connectors.file.follow.jobs import Jobs
-from connectors.file.follow.keeping import MarkKeeper
+from connectors.file.follow.mark_keeper import MarkKeeper
 from walflow import Outlet
 
 

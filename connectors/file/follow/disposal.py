@@ -7,7 +7,7 @@ from itertools import count
 from typing import NamedTuple
 
 from connectors.file.follow.followed import FollowedFile, open_file
-from connectors.file.follow.growing import Elsewhere, Rewritten
+from connectors.file.follow.plain_file import Elsewhere, Rewritten
 
 
 class Disposed(NamedTuple):

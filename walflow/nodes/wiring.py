@@ -12,7 +12,7 @@ from walflow.plan.graph import Graph, Port, Stops
 from walflow.plan.lanes import LanePlan
 
 
-class Upstream:
+class Wiring:
     """`operators`: by place. `holding`: by name, the operators that report how many events they hold."""
 
     def __init__(
@@ -34,8 +34,9 @@ class Upstream:
         for nodes in self._connectors:
             self._tell_of_source(nodes)
         for node, sink in self._sinks.items():
-            sink.straight = self._graph.is_straight(node)
-            sink.straight_files = self._graph.is_straight_from_files(node)
+            sink.upstream = sink.upstream._replace(
+                straight=self._graph.is_straight(node), straight_files=self._graph.is_straight_from_files(node)
+            )
         self._hang_gates()
 
     def _tell_of_source(self, nodes: ConnectorNodes) -> None:
@@ -45,8 +46,11 @@ class Upstream:
             nodes.sink.on_trigger = source.tell_full
         for reached in self._graph.sinks_of(node):
             sink = self._sinks[reached]
-            sink.behind_log = sink.behind_log or nodes.plan.connector.resends()
-            sink.sole_path = sink.sole_path and self._graph.sole_path(node, reached)
+            known = sink.upstream
+            sink.upstream = known._replace(
+                behind_log=known.behind_log or nodes.plan.connector.resends(),
+                sole_path=known.sole_path and self._graph.sole_path(node, reached),
+            )
             source.holders.append(Holder(sink.name, sink.held, sink.outcomes, is_sink=True))
         self._tell_of_recall(nodes)
         for place in self._graph.places_of(node) & self._operators.keys():
@@ -78,11 +82,11 @@ class Upstream:
         return [(nodes.source.lanes[lane.name], [*lane.entries, *err]) for lane in planned]
 
     def _tell_of_recall(self, nodes: ConnectorNodes) -> None:
-        source, recalls = nodes.source, nodes.plan.connector.recalls
+        source, recalls = nodes.source, nodes.plan.connector.traits.recalls
         known = self._graph.recalling(nodes.plan.id)
         if recalls is not None and known is not None:
             log = self._sinks[known]
-            log.recalled_by[source.name] = recalls
+            log.upstream = log.upstream._replace(recalled_by={**log.upstream.recalled_by, source.name: recalls})
             source.recall = lambda: log.remembered.pop(source.name, ())
 
     def _hang_gates(self) -> None:
@@ -90,7 +94,7 @@ class Upstream:
             for source, begin in self._ways(nodes):
                 self._hang(source.gate, self._graph.stops(begin))
         for sink in self._sinks.values():
-            sink.replaceable = sink.linked and not sink.gates
+            sink.upstream = sink.upstream._replace(replaceable=sink.linked and not sink.gates)
         for chooser in self._graph.choosers.keys() & self._operators.keys():
             exits = self._operators[chooser].exits.values()
             for exit, (_, gate) in zip(self._graph.exits(chooser), exits, strict=True):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from connectors.file.follow.checkpoint import FollowMarks
 from connectors.file.follow.copies import CutFile
-from connectors.file.follow.finding import Identity
+from connectors.file.follow.files_found import Identity
 from connectors.file.follow.followed import FollowedFile
-from connectors.file.follow.keeping import MarkKeeper
+from connectors.file.follow.mark_keeper import MarkKeeper
 from connectors.file.follow.sent import SentOffsets
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from connectors.file.checksum import crc32c
 from connectors.file.follow.checkpoint import FileMark
-from connectors.file.follow.growing import LAST_BYTES, Head
+from connectors.file.follow.plain_file import LAST_BYTES, Head
 
 MOST_TRIED: Final = 16  # of files that begin alike: each is another way through the compressed one
 

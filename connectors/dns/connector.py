@@ -1,0 +1,12 @@
+"""The connectors: their keys, and what runs with them."""
+
+from connectors.dns.client import DnsClientKeys
+from connectors.dns.looking_up import LookingUp
+from walflow import Inlet, Outlet
+
+
+class DnsClient(DnsClientKeys):
+    """A sink that looks up the name in `$dns.lookup` of each event, and the source of the answers."""
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await LookingUp(self, inlet, out).run()

@@ -1,0 +1,21 @@
+"""The connectors: their keys, and what runs with them."""
+
+from connectors.mqtt.publisher import MqttPublisherKeys
+from connectors.mqtt.publishing import MqttPublishing
+from connectors.mqtt.subscriber import MqttSubscriberKeys
+from connectors.mqtt.subscribing import MqttSubscribing
+from walflow import Inlet, Outlet
+
+
+class MqttPublisher(MqttPublisherKeys):
+    """A sink that publishes each event as a message to an MQTT broker."""
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await MqttPublishing(self, inlet).run()
+
+
+class MqttSubscriber(MqttSubscriberKeys):
+    """A source that subscribes to topics of an MQTT broker. Each message is an event."""
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await MqttSubscribing(self, out).run()
