@@ -49,8 +49,7 @@ from walflow.one_job import OneJob
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
 from walflow.size import Size
-
-__version__ = "0.1.0"
+from walflow_command import __version__
 
 __all__ = [
     "Backoff",
