@@ -5,11 +5,14 @@ processor; the modules' bytecode is made where the package is installed."""
 import gzip
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,6 +31,14 @@ SUITES: Final = (Suite("bookworm", 12, "3.11"), Suite("trixie", 13, "3.13"))
 PROCESSORS: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 GLIBCS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")  # newest first; bookworm has 2.36
 
+CHANGES: Final = """\
+walflow ({version}) {suite}; urgency=medium
+
+  * Version {upstream}: changelog.gz says what is new.
+
+ -- {maintainer}  {date}
+"""
+
 COMMAND: Final = """\
 #!/opt/walflow/bin/python3
 import sys
@@ -45,6 +56,7 @@ def build(tree: Tree, wheel: Path, into: Path, suite: Suite, architecture: str) 
         root = Path(folder) / "root"
         _environment(tree, wheel, root / "opt" / "walflow", suite, PROCESSORS[architecture])
         _system(tree, root)
+        _changes(tree, root, version, suite)
         _control(tree, root, version, suite, architecture)
         for path in [root, *root.rglob("*")]:
             if not path.is_symlink():
@@ -80,6 +92,15 @@ def _environment(tree: Tree, wheel: Path, place: Path, suite: Suite, processor: 
     (place / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n", "utf-8")
 
 
+def _changes(tree: Tree, root: Path, version: str, suite: Suite) -> None:
+    control = (tree.path / "packaging" / "debian" / "control").read_text("utf-8")
+    (maintainer,) = re.findall("^Maintainer: (.*)", control, re.MULTILINE)
+    date = format_datetime(datetime.fromtimestamp(tree.epoch, UTC))
+    text = CHANGES.format(version=version, suite=suite.name, upstream=tree.version, maintainer=maintainer, date=date)
+    _gzip(root / "usr/share/doc/walflow/changelog.Debian.gz", text.encode())
+    _gzip(root / "usr/share/doc/walflow/changelog.gz", (tree.path / "CHANGELOG.md").read_bytes())
+
+
 def _system(tree: Tree, root: Path) -> None:
     """What is outside /opt/walflow."""
     packaging, ours = tree.path / "packaging", tree.path / "packaging" / "debian"
@@ -92,14 +113,17 @@ def _system(tree: Tree, root: Path) -> None:
         "etc/logrotate.d/walflow": (ours / "logrotate").read_text("utf-8"),
         "etc/walflow/main.troy": (tree.path / "flows" / "echo" / "server.troy").read_text("utf-8"),
         "usr/share/bash-completion/completions/walflow": (packaging / "completions/walflow.bash").read_text("utf-8"),
-        "usr/share/zsh/vendor-completions/_walflow": (packaging / "completions/walflow.zsh").read_text("utf-8").lstrip(),
-        "usr/share/fish/vendor_completions.d/walflow.fish": (packaging / "completions/walflow.fish").read_text("utf-8"),
+        "usr/share/zsh/vendor-completions/_walflow": (packaging / "completions/walflow.zsh")
+        .read_text("utf-8")
+        .lstrip(),
+        "usr/share/fish/vendor_completions.d/walflow.fish": (packaging / "completions/walflow.fish").read_text(
+            "utf-8"
+        ),
         "usr/share/doc/walflow/copyright": (ours / "copyright").read_text("utf-8"),
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, "utf-8")
-    _gzip(root / "usr/share/doc/walflow/changelog.gz", (tree.path / "CHANGELOG.md").read_bytes())
     for name, page in _manual(tree):
         _gzip(root / "usr/share/man/man1" / f"{name}.gz", page)
     (root / "usr/bin").mkdir(parents=True)
@@ -131,7 +155,8 @@ def _control(tree: Tree, root: Path, version: str, suite: Suite, architecture: s
         "python": suite.python,
         "installed_size": sum(-(-path.stat().st_size // 1024) for path in files),
     }
-    (control / "control").write_text((ours / "control").read_text("utf-8").format_map(fields), "utf-8")
+    text = (ours / "control").read_text("utf-8").format_map(fields)
+    (control / "control").write_text(text, "utf-8")
     sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in files)
     (control / "md5sums").write_text("".join(sums), "utf-8")
     for name in ("conffiles", "postinst", "prerm", "postrm"):

@@ -44,7 +44,11 @@ def _page(command: Any, path: str) -> Iterator[str]:
     yield f'.TH {path.replace(" ", "-").upper()} 1 "" "walflow {__version__}" "walflow"\n'
     yield f".SH NAME\n{path.replace(' ', '-')} \\- {_escaped(summary)}\n"
     arguments = [part for part in command.params if isinstance(part, TyperArgument)]
-    words = [path, *(["COMMAND"] if isinstance(command, TyperGroup) else []), *(["[OPTIONS]"] if command.params else [])]
+    words = [
+        path,
+        *(["COMMAND"] if isinstance(command, TyperGroup) else []),
+        *(["[OPTIONS]"] if command.params else []),
+    ]
     yield f".SH SYNOPSIS\n.B {_escaped(' '.join([*words, *map(_metavar, arguments)]))}\n.SH DESCRIPTION\n"
     for paragraph in paragraphs:
         yield f".PP\n{_escaped(paragraph)}\n"
