@@ -61,7 +61,7 @@ def build(tree: Tree, wheel: Path, into: Path, suite: Suite, architecture: str) 
         for path in [root, *root.rglob("*")]:
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or _is_program(path) else 0o644)
-        command = ["dpkg-deb", "--root-owner-group", "-Zxz", "--threads-max=1", "--build", str(root), str(deb)]
+        command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z2", "--threads-max=1", "--build", str(root), str(deb)]
         environment = os.environ | {"SOURCE_DATE_EPOCH": str(tree.epoch)}
         for path in root.rglob("*"):
             os.utime(path, (tree.epoch, tree.epoch), follow_symlinks=False)
