@@ -13,5 +13,5 @@ def build(tree: Tree, into: Path) -> list[Path]:
     before = set(into.iterdir())
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(into)]
     environment = os.environ | {"SOURCE_DATE_EPOCH": str(tree.epoch)}
-    subprocess.run(command, cwd=tree.path, env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, cwd=tree.path, env=environment, capture_output=True, check=True)
     return sorted(set(into.iterdir()) - before)
