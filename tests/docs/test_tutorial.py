@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tests.system.daemon import ROOT, free_port
 from walflow.cli import app
-from walflow.cli.reference import PAGES
+from walflow.cli.reference import PAGES, file_of
 
 DOCS = ROOT / "docs"
 STEPS = re.compile(r"```sh\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
@@ -67,7 +67,7 @@ def typed(script: str, folder: Path) -> str:
 @pytest.mark.test  # a page asks for what the machine has: a process is started
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_that_are_made_are_up_to_date(name: str) -> None:
-    page = (DOCS / "reference" / f"{name}.md").read_text("utf-8")
+    page = file_of(name, DOCS / "reference").read_text("utf-8")
     assert page == PAGES[name](page), "make pages"
 
 

@@ -4,6 +4,7 @@ docs/reference`.
 The pages of connectors, operators and commands are made completely; of the page of codecs, only its two tables.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from walflow import codecs, framing
 from walflow.cli import app
 from walflow.cli.connectors import ConfigKey, details, keys, summary
 from walflow.cli.examples import guarantees
+from walflow.cli.schema import connectors_schema
 from walflow.contract import CodecUse, Connector
 from walflow.diagnostics import WARNINGS
 from walflow.operators import OPERATORS, Operator
@@ -250,6 +252,21 @@ def _from_tremor(kind: Kind, names: Sequence[str], has: Collection[str]) -> str:
     return head + "".join(rows)
 
 
+def connectors_schema_page() -> str:
+    """A line for each connector type."""
+    whole = connectors_schema(connectors().of(OURS))
+    kinds = ",\n".join(f"{json.dumps(kind)}:{_compact(keys)}" for kind, keys in whole.pop("$defs").items())
+    return f'{_compact(whole)[:-1]},"$defs":{{\n{kinds}\n}}}}\n'
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def file_of(name: str, folder: Path) -> Path:
+    return folder / (name if "." in name else f"{name}.md")
+
+
 PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "codecs": codecs_page,
     "from-tremor": lambda page: from_tremor_page(),
@@ -257,13 +274,14 @@ PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "operators": lambda page: operators_page(),
     "commands": lambda page: commands_page(),
     "warnings": lambda page: warnings_page(),
+    "connectors.schema.json": lambda page: connectors_schema_page(),
 }
 "Page name -> a function that makes the new page from the present one."
 
 
 def main(folder: Path) -> None:
     for name, make in PAGES.items():
-        page = folder / f"{name}.md"
+        page = file_of(name, folder)
         page.write_text(make(page.read_text("utf-8")), "utf-8")
 
 
