@@ -63,14 +63,15 @@ while not stop.exists():
 '''
 
 COUNT: Final = """\
-import collections, json, pathlib
+import collections, json, pathlib, time
 
-found = collections.Counter(
-    json.loads(line)["n"]
-    for file in pathlib.Path("/var/lib/walflow").glob("server_out.log*")
-    for line in file.open()
-)
 sent = range(1, int(pathlib.Path("last").read_text()) + 1)
+found = collections.Counter()
+until = time.monotonic() + 60
+while sent[-1] not in found and time.monotonic() < until:
+    files = pathlib.Path("/var/lib/walflow").glob("server_out.log*")
+    found = collections.Counter(json.loads(line).get("n") for file in files for line in file.open() if line.endswith("\\n"))
+del found[None]
 print("missing:", [n for n in sent if not found[n]], "twice:", [n for n in found if found[n] > 1])
 """
 
@@ -187,10 +188,12 @@ def _set_up(text: str) -> str:
 def _use(page: Transcript) -> None:
     page.say("## Look at it")
     page.type("walflow --version; systemctl is-enabled walflow; systemctl is-active walflow; walflow status --ready")
-    page.type("ps -o user,cmd --no-headers -p $(systemctl show --property MainPID --value walflow)")
-    page.type("ls -A /var/lib/walflow; stat --format '%U %a %n' /var/lib/walflow /etc/walflow/main.troy")
+    page.type("stat --format %U /proc/$(systemctl show --property MainPID --value walflow)")
+    page.type("ls /var/lib/walflow; stat --format '%U %a %n' /var/lib/walflow /etc/walflow/main.troy")
     page.type("man walflow-run | head -n 8")
-    page.type("bash -ic 'COMP_WORDS=(walflow wa) COMP_CWORD=1 _WALFLOW_COMPLETE=complete_bash walflow' 2>/dev/null")
+    page.type(
+        "COMP_WORDS='walflow w' COMP_CWORD=1 _WALFLOW_COMPLETE=complete_bash walflow; ls /usr/share/*/*completions*/*walflow*"
+    )
     page.type(
         "systemd-analyze verify walflow.service; logrotate --debug /etc/logrotate.d/walflow 2>&1 | grep -i error"
     )
@@ -233,7 +236,6 @@ class _sending:
         (self._machine.root / "root" / "stop").touch()
         assert self._sender.wait(100) == 0
         (self._machine.root / "root" / "stop").unlink()
-        until(lambda: " 0 events" in self._machine.run("walflow wal stats /var/lib/walflow/server_state") or True)
 
     def _two_hundred(self) -> None:
         begin = self._number()
