@@ -88,6 +88,7 @@ NOT_OURS: Final = (
     "/var/log",
     "/var/lib/apt",
     "/var/lib/dpkg",
+    "/var/lib/logrotate",
 )
 """What apt, systemd and this session write, whatever is installed."""
 
