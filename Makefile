@@ -55,7 +55,7 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync $(checks)
 
 # By the time they take: the longest first.
-checks := check-pyright check-mypy check-docs check-layers check-flows check-format check-lint
+checks := check-pyright check-mypy check-docs check-layers check-flows check-format check-lint check-image
 .PHONY: $(checks)
 
 check-pyright: ; $(VENV)/bin/pyright --pythonpath $(RUN)
@@ -65,6 +65,7 @@ check-layers: ; $(VENV)/bin/lint-imports
 check-flows: ; $(VENV)/bin/walflow fmt --check flows demo
 check-format: ; $(VENV)/bin/ruff format --check .
 check-lint: ; $(VENV)/bin/ruff check .
+check-image: ; $(VENV)/bin/hadolint Dockerfile
 
 pages: $(VENV)/.test ## what of docs/reference comes from the code
 	@$(RUN) -m walflow.cli.reference docs/reference
