@@ -83,7 +83,6 @@ locked = $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-hea
 IN_THE_PACKAGE := avro brotli dns kafka legacy lsp mqtt protobuf snappy yaml
 
 lock: $(VENV)/.test ## each package with its hashes: packaging/requirements.lock for users, packaging/debian/ for Debian's package, .ci/requirements.lock for .ci/run
-	@$(PIP) install uv
 	@$(locked) --output-file packaging/requirements.lock pyproject.toml
 	@$(locked) $(addprefix --extra ,$(IN_THE_PACKAGE)) --constraints packaging/requirements.lock --output-file packaging/debian/requirements.lock pyproject.toml
 	@$(locked) --python-version 3.11 --extra spark --group test --group lint --output-file .ci/requirements.lock pyproject.toml

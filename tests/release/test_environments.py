@@ -143,3 +143,51 @@ def test_an_extra_alone(extra: str, environment: Path, wheel: Path, tmp_path: Pa
             daemon.wait_for("running")
             assert daemon.terminate() == 0
         assert [line for line in daemon.raw if "needs" in line or "internal error" in line] == []
+
+
+TOOLS: Final = (
+    "pytest",
+    "pytest-asyncio",
+    "pytest-timeout",
+    "pytest-xdist",
+    "hypothesis",
+    "jsonschema",
+    "trustme",
+    "hatchling",
+)
+ROOMS: Final = ("codecs", "framing", "lang", "nodes", "operators", "plan")
+
+
+@IN_CI
+@pytest.mark.parametrize(
+    ("version", "versions"),
+    [("3.11", "lowest-direct"), ("3.11", "highest"), ("3.12", "highest"), ("3.13", "highest"), ("3.14", "highest")],
+)
+def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
+    """Unit tests, on each Python that is here, with the oldest dependencies that pyproject.toml permits, or the newest."""
+    uv = [sys.executable, "-m", "uv"]
+    found = subprocess.run(
+        [*uv, "python", "find", "--no-python-downloads", version], capture_output=True, text=True, check=False
+    )
+    if found.returncode:
+        pytest.skip(f"there is no Python {version} here")
+    place = tmp_path / "venv"
+    subprocess.run([*uv, "venv", "--quiet", "--python", found.stdout.strip(), str(place)], check=True)
+    inside = os.environ | {"VIRTUAL_ENV": str(place)}
+    extras = ",".join(extra for extra in EXTRAS if extra != "spark")
+    install = [*uv, "pip", "install", "--quiet"]
+    subprocess.run([*install, "--resolution", versions, f".[{extras}]"], cwd=ROOT, env=inside, check=True)
+    subprocess.run([*install, *TOOLS], env=inside, check=True)
+    # An older typer, and what it calls of a newer click, is no concern of ours.
+    command = [
+        str(place / "bin" / "python"),
+        "-m",
+        "pytest",
+        "--quiet",
+        "-W",
+        "ignore:.*Click 9.*:DeprecationWarning",
+    ]
+    tested = [f"tests/{room}" for room in ROOMS]
+    options = ["--tier", "quick", "-p", "no:cacheprovider", *tested]
+    done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:]
