@@ -35,7 +35,7 @@ SYNCS: Final = 8
 SLOW_SYNC: Final = 0.05  # seconds
 
 
-class Finding(NamedTuple):
+class Examined(NamedTuple):
     """`problem`: what is wrong and what to do; None where it is fine."""
 
     of: str
@@ -63,7 +63,7 @@ def doctor(
         raise typer.Exit(EX_FINDINGS)
 
 
-def findings(directory: Path) -> Iterator[Finding]:
+def findings(directory: Path) -> Iterator[Examined]:
     yield _python()
     yield _kernel()
     yield _packages()
@@ -74,37 +74,37 @@ def findings(directory: Path) -> Iterator[Finding]:
     yield from _disk(directory)
 
 
-def _python() -> Finding:
+def _python() -> Examined:
     here = sys.version_info[:2]
     found = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     oldest, newest = (".".join(map(str, one)) for one in PYTHONS)
     if sys.implementation.name != "cpython":
-        return Finding("Python", found, "walflow runs on CPython only")
+        return Examined("Python", found, "walflow runs on CPython only")
     if here > PYTHONS[1]:
-        return Finding("Python", found, f"newer than {newest}, which is the newest that walflow was tried with")
-    return Finding("Python", found, None if here >= PYTHONS[0] else f"walflow needs {oldest} or newer")
+        return Examined("Python", found, f"newer than {newest}, which is the newest that walflow was tried with")
+    return Examined("Python", found, None if here >= PYTHONS[0] else f"walflow needs {oldest} or newer")
 
 
-def _kernel() -> Finding:
+def _kernel() -> Examined:
     system, release, machine = platform.system(), platform.release(), platform.machine()
     found = f"{system} {release}, {machine}, {os.cpu_count()} processors"
     if system != "Linux":
-        return Finding("kernel", found, "for development only: walflow is made for Linux")
+        return Examined("kernel", found, "for development only: walflow is made for Linux")
     if sys.byteorder != "little" or sys.maxsize < 2**32:
-        return Finding("kernel", found, "walflow needs a processor of 64 bits, little-endian")
+        return Examined("kernel", found, "walflow needs a processor of 64 bits, little-endian")
     numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdecimal())
     needed = ".".join(map(str, KERNEL))
-    return Finding(
+    return Examined(
         "kernel", found, None if numbers >= KERNEL else f"older than {needed}: reads of a log hold up others"
     )
 
 
-def _packages() -> Finding:
+def _packages() -> Examined:
     """That they are there. Whether their versions fit is pip's affair: `pip check`."""
     needed = [line for line in metadata("walflow").get_all("Requires-Dist") or [] if "extra ==" not in line]
     missing = [name for line in needed if _here(line) and not _installed(name := _name(line))]
     problem = f"{', '.join(missing)} missing: install walflow anew" if missing else None
-    return Finding("packages", f"walflow {version('walflow')}", problem)
+    return Examined("packages", f"walflow {version('walflow')}", problem)
 
 
 def _here(requirement: str) -> bool:
@@ -112,16 +112,16 @@ def _here(requirement: str) -> bool:
     return "python_version" not in requirement or sys.version_info < (3, 14)
 
 
-def _extras() -> Finding:
+def _extras() -> Examined:
     extras = sorted(metadata("walflow").get_all("Provides-Extra") or [])
     there = [extra for extra in extras if all(_installed(_name(package)) for package in packages_of(extra))]
     lacking = [extra for extra in extras if extra not in there]
     found = f"{', '.join(there) or 'none'}; not installed: {', '.join(lacking) or 'none'}"
     if "spark" not in there:
-        return Finding("extras", found)
+        return Examined("extras", found)
     java = subprocess.run([sys.executable, "-m", "pyspark_walflow.java"], capture_output=True, text=True, check=False)
     said = " ".join((java.stdout + java.stderr).split())
-    return Finding("extras", found if java.returncode else f"{found}; {said}", said if java.returncode else None)
+    return Examined("extras", found if java.returncode else f"{found}; {said}", said if java.returncode else None)
 
 
 def _name(requirement: str) -> str:
@@ -135,29 +135,29 @@ def _installed(package: str) -> bool:
         return False
 
 
-def _loop() -> Finding:
+def _loop() -> Examined:
     try:
         import_module("uvloop")
     except ImportError as error:
-        return Finding("event loop", "asyncio", f"uvloop cannot be loaded: {error}; `--loop asyncio` is slower")
-    return Finding("event loop", f"uvloop {version('uvloop')}")
+        return Examined("event loop", "asyncio", f"uvloop cannot be loaded: {error}; `--loop asyncio` is slower")
+    return Examined("event loop", f"uvloop {version('uvloop')}")
 
 
-def _descriptors() -> Finding:
+def _descriptors() -> Examined:
     """walflow raises the soft limit to the hard one at its start."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     enough = hard == resource.RLIM_INFINITY or hard >= DESCRIPTORS
     problem = (
         None if enough else f"each connection is one: raise the hard limit to {DESCRIPTORS} or more (LimitNOFILE=)"
     )
-    return Finding("open files", f"limit {soft}, hard limit {hard}", problem)
+    return Examined("open files", f"limit {soft}, hard limit {hard}", problem)
 
 
-def _memory() -> Finding:
+def _memory() -> Examined:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = min([pages, *_limits()])
     problem = None if limit >= MEMORY else f"a dozen connectors with a log take up to {size(MEMORY)}"
-    return Finding("memory", f"{size(pages)}, limit {size(limit)}", problem)
+    return Examined("memory", f"{size(pages)}, limit {size(limit)}", problem)
 
 
 def _limits() -> Iterator[int]:
@@ -169,28 +169,28 @@ def _limits() -> Iterator[int]:
             continue  # another version, or `max`
 
 
-def _disk(directory: Path) -> Iterator[Finding]:
+def _disk(directory: Path) -> Iterator[Examined]:
     of = f"directory {directory.resolve()}"
     kind = RealDisk().filesystem(str(directory.resolve())) or "unknown file system"
     try:
         room = shutil.disk_usage(directory).free
         seconds = _sync_seconds(directory)
     except OSError as error:
-        yield Finding(of, kind, f"{os.strerror(error.errno or 0)}: no log can be there for user {os.geteuid()}")
+        yield Examined(of, kind, f"{os.strerror(error.errno or 0)}: no log can be there for user {os.geteuid()}")
         return
     found = f"{kind}, {size(room)} free, a sync takes {1000 * seconds:.1f} ms"
     if kind.startswith(ODD_FILESYSTEMS):
-        yield Finding(
+        yield Examined(
             of, found, "a sync may promise less than on a local disk: after a power cut, acked events may be gone"
         )
     elif kind == "overlay":
-        yield Finding(of, found, "the container's own layer, which goes with the container: put a volume there")
+        yield Examined(of, found, "the container's own layer, which goes with the container: put a volume there")
     elif room < ROOM:
-        yield Finding(of, found, f"a log of the examples takes {size(ROOM)}: make room, or set max_chunks")
+        yield Examined(of, found, f"a log of the examples takes {size(ROOM)}: make room, or set max_chunks")
     elif seconds > SLOW_SYNC:
-        yield Finding(of, found, "slow: each ack of a log waits for a sync; many events share one")
+        yield Examined(of, found, "slow: each ack of a log waits for a sync; many events share one")
     else:
-        yield Finding(of, found)
+        yield Examined(of, found)
 
 
 def _sync_seconds(directory: Path) -> float:
