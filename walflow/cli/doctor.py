@@ -35,7 +35,7 @@ SYNCS: Final = 8
 SLOW_SYNC: Final = 0.05  # seconds
 
 
-class Examined(NamedTuple):
+class Symptom(NamedTuple):
     """`problem`: what is wrong and what to do; None where it is fine."""
 
     of: str
@@ -63,7 +63,7 @@ def doctor(
         raise typer.Exit(EX_FINDINGS)
 
 
-def findings(directory: Path) -> Iterator[Examined]:
+def findings(directory: Path) -> Iterator[Symptom]:
     yield _python()
     yield _kernel()
     yield _packages()
@@ -74,37 +74,37 @@ def findings(directory: Path) -> Iterator[Examined]:
     yield from _disk(directory)
 
 
-def _python() -> Examined:
+def _python() -> Symptom:
     here = sys.version_info[:2]
     found = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     oldest, newest = (".".join(map(str, one)) for one in PYTHONS)
     if sys.implementation.name != "cpython":
-        return Examined("Python", found, "walflow runs on CPython only")
+        return Symptom("Python", found, "walflow runs on CPython only")
     if here > PYTHONS[1]:
-        return Examined("Python", found, f"newer than {newest}, which is the newest that walflow was tried with")
-    return Examined("Python", found, None if here >= PYTHONS[0] else f"walflow needs {oldest} or newer")
+        return Symptom("Python", found, f"newer than {newest}, which is the newest that walflow was tried with")
+    return Symptom("Python", found, None if here >= PYTHONS[0] else f"walflow needs {oldest} or newer")
 
 
-def _kernel() -> Examined:
+def _kernel() -> Symptom:
     system, release, machine = platform.system(), platform.release(), platform.machine()
     found = f"{system} {release}, {machine}, {os.cpu_count()} processors"
     if system != "Linux":
-        return Examined("kernel", found, "for development only: walflow is made for Linux")
+        return Symptom("kernel", found, "for development only: walflow is made for Linux")
     if sys.byteorder != "little" or sys.maxsize < 2**32:
-        return Examined("kernel", found, "walflow needs a processor of 64 bits, little-endian")
+        return Symptom("kernel", found, "walflow needs a processor of 64 bits, little-endian")
     numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdecimal())
     needed = ".".join(map(str, KERNEL))
-    return Examined(
+    return Symptom(
         "kernel", found, None if numbers >= KERNEL else f"older than {needed}: reads of a log hold up others"
     )
 
 
-def _packages() -> Examined:
+def _packages() -> Symptom:
     """That they are there. Whether their versions fit is pip's affair: `pip check`."""
     needed = [line for line in metadata("walflow").get_all("Requires-Dist") or [] if "extra ==" not in line]
     missing = [name for line in needed if _here(line) and not _installed(name := _name(line))]
     problem = f"{', '.join(missing)} missing: install walflow anew" if missing else None
-    return Examined("packages", f"walflow {version('walflow')}", problem)
+    return Symptom("packages", f"walflow {version('walflow')}", problem)
 
 
 def _here(requirement: str) -> bool:
@@ -112,16 +112,16 @@ def _here(requirement: str) -> bool:
     return "python_version" not in requirement or sys.version_info < (3, 14)
 
 
-def _extras() -> Examined:
+def _extras() -> Symptom:
     extras = sorted(metadata("walflow").get_all("Provides-Extra") or [])
     there = [extra for extra in extras if all(_installed(_name(package)) for package in packages_of(extra))]
     lacking = [extra for extra in extras if extra not in there]
     found = f"{', '.join(there) or 'none'}; not installed: {', '.join(lacking) or 'none'}"
     if "spark" not in there:
-        return Examined("extras", found)
+        return Symptom("extras", found)
     java = subprocess.run([sys.executable, "-m", "pyspark_walflow.java"], capture_output=True, text=True, check=False)
     said = " ".join((java.stdout + java.stderr).split())
-    return Examined("extras", found if java.returncode else f"{found}; {said}", said if java.returncode else None)
+    return Symptom("extras", found if java.returncode else f"{found}; {said}", said if java.returncode else None)
 
 
 def _name(requirement: str) -> str:
@@ -135,29 +135,29 @@ def _installed(package: str) -> bool:
         return False
 
 
-def _loop() -> Examined:
+def _loop() -> Symptom:
     try:
         import_module("uvloop")
     except ImportError as error:
-        return Examined("event loop", "asyncio", f"uvloop cannot be loaded: {error}; `--loop asyncio` is slower")
-    return Examined("event loop", f"uvloop {version('uvloop')}")
+        return Symptom("event loop", "asyncio", f"uvloop cannot be loaded: {error}; `--loop asyncio` is slower")
+    return Symptom("event loop", f"uvloop {version('uvloop')}")
 
 
-def _descriptors() -> Examined:
+def _descriptors() -> Symptom:
     """walflow raises the soft limit to the hard one at its start."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     enough = hard == resource.RLIM_INFINITY or hard >= DESCRIPTORS
     problem = (
         None if enough else f"each connection is one: raise the hard limit to {DESCRIPTORS} or more (LimitNOFILE=)"
     )
-    return Examined("open files", f"limit {soft}, hard limit {hard}", problem)
+    return Symptom("open files", f"limit {soft}, hard limit {hard}", problem)
 
 
-def _memory() -> Examined:
+def _memory() -> Symptom:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = min([pages, *_limits()])
     problem = None if limit >= MEMORY else f"a dozen connectors with a log take up to {size(MEMORY)}"
-    return Examined("memory", f"{size(pages)}, limit {size(limit)}", problem)
+    return Symptom("memory", f"{size(pages)}, limit {size(limit)}", problem)
 
 
 def _limits() -> Iterator[int]:
@@ -169,28 +169,28 @@ def _limits() -> Iterator[int]:
             continue  # another version, or `max`
 
 
-def _disk(directory: Path) -> Iterator[Examined]:
+def _disk(directory: Path) -> Iterator[Symptom]:
     of = f"directory {directory.resolve()}"
     kind = RealDisk().filesystem(str(directory.resolve())) or "unknown file system"
     try:
         room = shutil.disk_usage(directory).free
         seconds = _sync_seconds(directory)
     except OSError as error:
-        yield Examined(of, kind, f"{os.strerror(error.errno or 0)}: no log can be there for user {os.geteuid()}")
+        yield Symptom(of, kind, f"{os.strerror(error.errno or 0)}: no log can be there for user {os.geteuid()}")
         return
     found = f"{kind}, {size(room)} free, a sync takes {1000 * seconds:.1f} ms"
     if kind.startswith(ODD_FILESYSTEMS):
-        yield Examined(
+        yield Symptom(
             of, found, "a sync may promise less than on a local disk: after a power cut, acked events may be gone"
         )
     elif kind == "overlay":
-        yield Examined(of, found, "the container's own layer, which goes with the container: put a volume there")
+        yield Symptom(of, found, "the container's own layer, which goes with the container: put a volume there")
     elif room < ROOM:
-        yield Examined(of, found, f"a log of the examples takes {size(ROOM)}: make room, or set max_chunks")
+        yield Symptom(of, found, f"a log of the examples takes {size(ROOM)}: make room, or set max_chunks")
     elif seconds > SLOW_SYNC:
-        yield Examined(of, found, "slow: each ack of a log waits for a sync; many events share one")
+        yield Symptom(of, found, "slow: each ack of a log waits for a sync; many events share one")
     else:
-        yield Examined(of, found)
+        yield Symptom(of, found)
 
 
 def _sync_seconds(directory: Path) -> float:
