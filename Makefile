@@ -67,8 +67,8 @@ check-format: ; $(VENV)/bin/ruff format --check .
 check-lint: ; $(VENV)/bin/ruff check .
 check-image: ; $(VENV)/bin/hadolint Dockerfile
 
-pages: $(VENV)/.test ## what of docs/reference comes from the code
-	@$(RUN) -m walflow.cli.reference docs/reference
+pages: $(VENV)/.test ## what of docs/ comes from the code, and names the pages that it made anew
+	@$(RUN) -m tests.docs.pages
 
 transcript: $(VENV)/.test ## types the first session of a new user into terminals, and writes docs/howto/first-session.md
 	@$(RUN) -m demo.newcomer --write

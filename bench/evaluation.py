@@ -21,7 +21,6 @@ from walflow.framing import LINES
 from walflow.metrics import CountedValue
 from walflow.operators.select import Select
 from walflow.plan import load
-from walflow.plan.regions import regions
 from walflow.receipt import Receipt
 
 
@@ -114,7 +113,7 @@ def select(text: str) -> Select:
     if assembly is None:
         raise SystemExit(render_all(said))
     (plan,) = assembly.pipelines
-    (region,) = regions(plan)
+    (region,) = plan.regions
     compiled = compile_region(region)
     exits = {exit: Taker() for exit in compiled.exits}
     return Select(compiled, exits, Taker(), CountedValue(), state=compiled.new_state())

@@ -46,7 +46,7 @@ class MetricEvents(Connector):
 
 
 class MetricRounds:
-    """One run."""
+    """One run of the connector `metrics`."""
 
     def __init__(self, config: MetricEvents, out: Outlet) -> None:
         self._config = config

@@ -13,20 +13,30 @@ import stat
 import sys
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import ClassVar, Final, Literal, TextIO
 
 from pydantic import Field
 
-from walflow import Backoff, Block, Connector, Guarantee, Inlet, OneJob, Outlet, Ports, WalflowError
+from walflow import (
+    Block,
+    Connector,
+    Guarantee,
+    Inlet,
+    JobEnd,
+    JobSink,
+    Outlet,
+    Ports,
+    SinkBreaker,
+    SinkWork,
+    WalflowError,
+)
 
 READ_BYTES: Final = 256 << 10
 BATCH_BYTES: Final = 256 << 10
 WAITING_BYTES: Final = 1 << 20  # more than this and the sources stop
 PIPE_BYTES: Final = 4096  # poll promises room for PIPE_BUF
 STALL_MS: Final = 100  # after which a stuck write is given up for the moment, so that a stop never waits for it
-FIRST_DELAY: Final = 0.1
-LAST_DELAY: Final = 10.0
 
 
 class StdoutGone(WalflowError):
@@ -80,47 +90,28 @@ class Stdio(Connector):
 
 class Consoles:
     """The sink half: stdout, stderr or both. Each is opened as its first block comes, but for `usual`, which is where blocks
-    of the input `in` go."""
+    of the input `in` go. Together they have one breaker."""
 
     def __init__(self, inlet: Inlet, usual: str, *, holds: bool) -> None:
         self._inlet = inlet
         self._usual = usual
         self._holds = holds
-        self._breaker = SharedBreaker(inlet)
-        self._open: dict[str, Console] = {}
+        self._breaker = SinkBreaker(inlet)
+        self._open: dict[str, JobSink[ConsoleWrite]] = {}
         self._console(usual)
 
     def accept(self, block: Block) -> None:
         self._console(self._usual if block.port == "in" else block.port).accept(block)
 
-    def _console(self, name: str) -> "Console":
+    def _console(self, name: str) -> "JobSink[ConsoleWrite]":
         if name not in self._open:
             fd = own_descriptor(sys.__stderr__ if name == "stderr" else sys.__stdout__)
-            self._open[name] = Console(self._inlet, fd, name, holds=self._holds, breaker=self._breaker)
+            self._open[name] = console(self._inlet, fd, name, holds=self._holds, breaker=self._breaker)
         return self._open[name]
 
     async def close(self) -> None:
-        for console in self._open.values():
-            await console.close()
-
-
-class SharedBreaker:
-    """The breaker of a sink, for its streams: triggered while one of them is."""
-
-    def __init__(self, inlet: Inlet) -> None:
-        self._inlet = inlet
-        self._reasons: dict[str, str] = {}
-
-    def trigger(self, stream: str, reason: str) -> None:
-        self._reasons[stream] = reason
-        self._inlet.trigger(reason)
-
-    def restore(self, stream: str) -> None:
-        self._reasons.pop(stream, None)
-        if self._reasons:
-            self._inlet.trigger(next(iter(self._reasons.values())))
-        else:
-            self._inlet.restore()
+        for sink in self._open.values():
+            await sink.close()
 
 
 def own_descriptor(stream: TextIO | None) -> int | None:
@@ -136,160 +127,110 @@ def own_descriptor(stream: TextIO | None) -> int | None:
         return None
 
 
-class Console:
-    """One stream. Owns `fd`. `holds`: events that a closed stream did not take are not acked."""
+class ConsoleWrite:
+    """Blocks that are written together. `offset`: so far written."""
 
-    def __init__(
-        self,
-        inlet: Inlet,
-        fd: int | None,
-        name: str = "stdout",
-        *,
-        holds: bool = False,
-        breaker: SharedBreaker | None = None,
-    ) -> None:
+    def __init__(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+        self.data = b"".join([block.frames.data for block in blocks])
+        self.offset = 0
+
+    def settle(self) -> list[Block]:
+        """The blocks that are written whole leave it."""
+        written: list[Block] = []
+        while self.blocks and len(self.blocks[0].frames.data) <= self.offset:
+            block = self.blocks.pop(0)
+            written.append(block)
+            self.offset -= len(block.frames.data)
+            self.data = self.data[len(block.frames.data) :]
+        return written
+
+
+class ConsoleWriting(SinkWork[ConsoleWrite]):
+    """One stream. Owns `fd`."""
+
+    def __init__(self, inlet: Inlet, fd: int | None, name: str, *, holds: bool) -> None:
         self._inlet = inlet
-        self._breaker = breaker or SharedBreaker(inlet)
-        self._holds = holds
-        self._name = name
-        self._writes = OneJob(inlet.scheduler, self._take, self._written)
-        self._dropped = inlet.counter("dropped_events_total")
         self._fd = fd
-        self._step = PIPE_BYTES
-        self._waiting: deque[Block] = deque()
-        self._waiting_bytes = 0  # with what is being written
-        self._writing: list[Block] = []
-        self._data = b""
-        self._offset = 0  # of `_data`, so far written; the thread's while a job is in the air
-        self._failing: str | None = None
-        self._triggered = False
-        self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
-        self._lost = False
-        self._idle = asyncio.Event()  # no job is in the air, once it is closing
-        if fd is None:
-            self._lose("it was closed from the start")
-        elif stat.S_ISREG(os.fstat(fd).st_mode):
-            self._step = BATCH_BYTES
+        self._name = name
+        self._holds = holds
+        regular = fd is not None and stat.S_ISREG(os.fstat(fd).st_mode)
+        self._step = BATCH_BYTES if regular else PIPE_BYTES
+        self._dropped = inlet.counter("dropped_events_total")
 
-    def accept(self, block: Block) -> None:
-        if self._lost:
-            self._leave(block)
-            return
-        self._waiting.append(block)
-        self._waiting_bytes += len(block.frames.data)
-        self._set_breaker()
-        self._writes.want()
+    def take(self, waiting: deque[Block]) -> ConsoleWrite | None:
+        size, blocks = 0, list[Block]()
+        while waiting and (not size or size + len(waiting[0].frames.data) <= BATCH_BYTES):
+            block = waiting.popleft()
+            blocks.append(block)
+            size += len(block.frames.data)
+        return ConsoleWrite(blocks) if blocks else None
 
-    async def close(self) -> None:
-        """Waits for the write that is running, then fails the events that were not written."""
-        self._writes.stop()
-        self._idle.clear()
-        if self._writes.in_air:
-            await asyncio.shield(self._idle.wait())
-        unwritten, self._writing = self._writing, []
+    def do(self, job: ConsoleWrite) -> None:
+        """Writes as much as the stream takes without a long wait."""
+        assert self._fd is not None
+        room = select.poll()
+        room.register(self._fd, select.POLLOUT)
+        data = memoryview(job.data)
+        while job.offset < len(data) and room.poll(STALL_MS):
+            try:
+                job.offset += os.write(self._fd, data[job.offset : job.offset + self._step])
+            except BlockingIOError:
+                return  # another process made it non-blocking, and filled it
+
+    def outcomes(self, job: ConsoleWrite, error: BaseException | None) -> JobEnd:
+        written = job.settle()
+        if error is None:
+            return JobEnd(written)
+        if isinstance(error, OSError) and is_full(error):
+            return JobEnd(written, trouble=f"cannot write to {self._name}: {error.strerror}")
+        return JobEnd(written, lost=self.lost(str(error)))
+
+    def unfinished(self, job: ConsoleWrite) -> Iterator[tuple[Block, int]]:
         start = 0
-        for block in unwritten:
-            done = bisect_right(block.frames.framing.index(block.frames.data), self._offset - start)
+        for block in job.blocks:
+            yield block, bisect_right(block.frames.framing.index(block.frames.data), job.offset - start)
             start += len(block.frames.data)
-            self._inlet.fail(block, StdoutGone(f"{self._name} was not read"), done)
-        while self._waiting:
-            self._inlet.fail(self._waiting.popleft(), StdoutGone(f"{self._name} was not read"))
+
+    def full(self, held_bytes: int, *, was: bool) -> str:
+        if held_bytes > (WAITING_BYTES // 2 if was else WAITING_BYTES):
+            return f"more than {WAITING_BYTES:,} bytes wait for {self._name} to be read"
+        return ""
+
+    def stop_cause(self) -> StdoutGone:
+        return StdoutGone(f"{self._name} was not read")
+
+    def lost(self, why: str) -> str:
+        kept = "held and its sources stop" if self._holds else "dropped from now on"
+        self._inlet.log.warning(f"{self._name} is lost, its events are {kept}", cause=why)
+        return f"{self._name} is closed: {why}"
+
+    def drop(self, block: Block) -> None:
+        self._dropped.value += block.frames.count
+        self._inlet.ack(block)
+
+    def closed(self, error: BaseException | None) -> None:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
-    def _take(self) -> Callable[[], None] | None:
-        if self._lost:
-            return None
-        return self._write if self._writing or self._gather() else None
 
-    def _gather(self) -> bool:
-        size = 0
-        while self._waiting and (not size or size + len(self._waiting[0].frames.data) <= BATCH_BYTES):
-            block = self._waiting.popleft()
-            self._writing.append(block)
-            size += len(block.frames.data)
-        self._data = b"".join([block.frames.data for block in self._writing])
-        self._offset = 0
-        return bool(self._writing)
-
-    def _write(self) -> None:
-        """On the thread: writes as much as stdout takes without a long wait."""
-        assert self._fd is not None
-        room = select.poll()
-        room.register(self._fd, select.POLLOUT)
-        data = memoryview(self._data)
-        while self._offset < len(data) and room.poll(STALL_MS):
-            try:
-                self._offset += os.write(self._fd, data[self._offset : self._offset + self._step])
-            except BlockingIOError:
-                return  # another process made it non-blocking, and filled it
-
-    def _written(self, error: BaseException | None) -> float:
-        self._idle.set()
-        self._settle_written()
-        wait = 0.0
-        if error is None:
-            self._failing = None
-            self._backoff.reset()
-        elif isinstance(error, OSError) and is_full(error):
-            self._failing = f"cannot write to {self._name}: {error.strerror}"
-            wait = self._backoff.next()
-        else:
-            self._lose(str(error))
-        self._set_breaker()
-        return wait
-
-    def _settle_written(self) -> None:
-        while self._writing and len(self._writing[0].frames.data) <= self._offset:
-            block = self._writing.pop(0)
-            size = len(block.frames.data)
-            self._offset -= size
-            self._data = self._data[size:]
-            self._waiting_bytes -= size
-            self._inlet.ack(block)
-
-    def _set_breaker(self) -> None:
-        limit = WAITING_BYTES // 2 if self._triggered else WAITING_BYTES
-        full = self._waiting_bytes > limit
-        if self._failing is not None or full:
-            if not self._triggered:
-                self._triggered = True
-                unread = f"more than {WAITING_BYTES:,} bytes wait for {self._name} to be read"
-                self._breaker.trigger(self._name, self._failing or unread)
-        elif self._triggered:
-            self._triggered = False
-            self._breaker.restore(self._name)
-
-    def _lose(self, why: str) -> None:
-        self._lost = True
-        if self._holds:
-            self._failing = f"{self._name} is closed: {why}"
-            self._inlet.log.warning(f"{self._name} is lost, its events are held and its sources stop", cause=why)
-        else:
-            self._failing = None
-            self._inlet.log.warning(f"{self._name} is lost, its events are dropped from now on", cause=why)
-        self._set_breaker()
-        if self._holds and not self._inlet.replaceable:
-            return
-        begun, self._writing = self._writing, []
-        for block in (*begun, *self._waiting):
-            self._leave(block)
-        self._waiting.clear()
-        self._waiting_bytes = 0
-
-    def _leave(self, block: Block) -> None:
-        """Handles a block that a closed stream cannot take."""
-        if not self._holds:
-            self._drop(block)
-        elif self._inlet.replaceable:  # another output takes it
-            self._inlet.fail(block, StdoutGone(str(self._failing)))
-        else:
-            self._waiting.append(block)
-
-    def _drop(self, block: Block) -> None:
-        self._dropped.value += block.frames.count
-        self._inlet.ack(block)
+def console(
+    inlet: Inlet,
+    fd: int | None,
+    name: str = "stdout",
+    *,
+    holds: bool = False,
+    breaker: SinkBreaker | None = None,
+) -> JobSink[ConsoleWrite]:
+    """The sink of one stream. Owns `fd`. `holds`: events that a closed stream did not take are not acked."""
+    work = ConsoleWriting(inlet, fd, name, holds=holds)
+    sink = JobSink(inlet, work, drop=None if holds else work.drop, breaker=breaker, key=name)
+    if fd is None:
+        sink.lose(work.lost("it was closed from the start"))
+    else:
+        sink.begin()
+    return sink
 
 
 def is_full(error: OSError) -> bool:

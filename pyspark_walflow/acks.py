@@ -87,7 +87,7 @@ def attach(spark: "SparkSession", **options: str) -> PromptAcks:
 
 
 def _offset(text: object) -> "OffsetPlace | None":
-    """None: it is no source of walflow."""
+    """The place that an offset of a source names. None: it is no source of walflow."""
     from pyspark_walflow.reader import place_of
 
     try:

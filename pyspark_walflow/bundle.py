@@ -59,7 +59,7 @@ exec(SOURCES[__name__], globals())
 
 
 def bundle() -> str:
-    """What goes into the file."""
+    """The text of the bundle: one Python file."""
     lines = [HEAD]
     for package in (PACKAGE, KERNEL):
         for name, text in sorted(modules(package)):

@@ -19,15 +19,14 @@ import pyarrow as pa
 from pyspark_walflow import wire
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.tags import LENGTHS, Shape, TagDecoder
+from walflow_kernel.log_records import RECORD_START as HEADER, record_offsets
 
 Crc = Callable[[int, bytes], int]
 Int64 = npt.NDArray[np.int64]
 if TYPE_CHECKING:
     Array = pa.Array[pa.Scalar[Any]]
 
-HEADER: Final = wire.RECORD.size
 SUMMED: Final = HEADER - 4  # bytes of the header that its own checksum covers
-_LENGTH: Final = struct.Struct("<4sI")
 _SIZE: Final = struct.Struct(">I")
 _HEADER: Final = np.dtype(
     {
@@ -138,7 +137,7 @@ def first_of(batch: pa.RecordBatch) -> int:
 
 
 def _column(kind: pa.DataType, count: int, *buffers: memoryview | bytes | pa.Buffer) -> "Array":
-    """Without nulls."""
+    """An Arrow array without nulls."""
     return pa.Array.from_buffers(kind, count, [None, *(pa.py_buffer(one) for one in buffers)])
 
 
@@ -159,16 +158,9 @@ def _is_ascii(values: pa.Buffer) -> bool:
 
 
 def _offsets(data: bytes | memoryview) -> Int64:
-    """Where each record begins."""
-    offsets: list[int] = []
-    offset, end, unpack = 0, len(data), _LENGTH.unpack_from
-    while offset <= end - HEADER:
-        sync, length = unpack(data, offset)
-        if sync != wire.SYNC:
-            break
-        offsets.append(offset)
-        offset += HEADER + length + 7 & ~7
-    if offset != end:
+    """The offsets at which records begin."""
+    offsets, end = record_offsets(data)
+    if end != len(data):
         raise wire.Damaged("what came is no whole records")
     return np.array(offsets, np.int64)
 

@@ -1,5 +1,5 @@
 """For a reader who comes from Spark's Kafka source: which of its options are understood here, and what to say instead
-of the others. docs/reference/spark-from-kafka.md has the tables, which a test compares with these."""
+of the others. docs/reference/spark.md has the tables, which a test compares with these."""
 
 from typing import Final
 

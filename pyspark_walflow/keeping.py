@@ -123,7 +123,7 @@ def _keeper(packed: bytes) -> "Keeper":
 
 
 class Keeper:
-    """Of one pipeline."""
+    """Keeps the state of one pipeline."""
 
     def __init__(self, pipeline: ShippedPipeline) -> None:
         assert pipeline.keeping is not None

@@ -6,11 +6,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from pyspark_walflow import wire
 from pyspark_walflow.wire import Damaged
+from walflow_kernel.log_records import RECORD, RECORD_START as HEADER, SYNC, record_offsets, record_size
 
 WINDOW: Final = 1 << 20
-HEADER: Final = wire.RECORD.size
 
 
 class UnreadableFile(OSError):
@@ -77,7 +76,7 @@ class FilePart(NamedTuple):
 
     def _size_of_record(self, data: memoryview, at: int) -> int:
         """Of the first one, which is larger than what was read."""
-        size = _after(wire.RECORD.unpack_from(data)[1]) if len(data) >= HEADER else 0
+        size = _size_at(data, 0) if len(data) >= HEADER else 0
         if not len(data) < size <= self.limit - at:
             raise Damaged(f"{self.path} has no record at byte {at}")
         return size
@@ -85,18 +84,20 @@ class FilePart(NamedTuple):
 
 def _whole(data: memoryview, end: int) -> tuple[int, int]:
     """How many bytes of whole records are there, and the position behind them."""
-    at = behind = 0
-    while at <= len(data) - HEADER and behind < end:
-        sync, length, position, _, _, count, *_ = wire.RECORD.unpack_from(data, at)
-        if sync != wire.SYNC:
-            raise Damaged(f"no record begins with {sync!r}")
-        after = at + _after(length)
-        if after > len(data):
-            break
-        at, behind = after, position + count
-    return at, behind
+    offsets, size = record_offsets(data)
+    behind = _behind(data, offsets[-1]) if offsets else 0
+    if behind >= end:
+        at = next(at for at in offsets if _behind(data, at) >= end)
+        return at + _size_at(data, at), _behind(data, at)
+    if size <= len(data) - HEADER and (begins := bytes(data[size : size + len(SYNC)])) != SYNC:
+        raise Damaged(f"no record begins with {begins!r}")
+    return size, behind
 
 
-def _after(length: int) -> int:
-    """The size of a record, with what fills it up to the next one."""
-    return HEADER + length + 7 & ~7
+def _behind(data: memoryview, at: int) -> int:
+    fields: tuple[int, ...] = RECORD.unpack_from(data, at)[2:6]
+    return fields[0] + fields[3]
+
+
+def _size_at(data: memoryview, at: int) -> int:
+    return record_size(RECORD.unpack_from(data, at)[1])

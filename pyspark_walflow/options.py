@@ -310,7 +310,7 @@ def _read(path: str, said_by: str) -> str:
 
 
 def table() -> str:
-    """For docs/reference/spark-source.md, which a test compares with it."""
+    """For docs/reference/spark.md, which a test compares with it."""
     lines = ["| option | default | meaning |", "|---|---|---|"]
     lines += [f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |" for one in OPTIONS]
     return "\n".join(lines) + "\n"

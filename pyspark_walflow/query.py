@@ -57,7 +57,7 @@ class Plan(NamedTuple):
 
     @property
     def keeping(self) -> Keeping | None:
-        """Of a pipeline with state."""
+        """What a pipeline with state keeps."""
         return None if self.pipeline is None else shipped_of(self.pipeline).keeping
 
     @classmethod
@@ -119,7 +119,7 @@ def _python_path(plan: Plan) -> list[str]:
 
 
 def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
-    """What runs from here on."""
+    """Starts the queries of the plan, and returns them."""
     from pyspark_walflow.acks import attach
 
     options = reading(plan, spark.sparkContext.defaultParallelism)

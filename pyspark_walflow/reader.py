@@ -252,7 +252,7 @@ class BatchReader(DataSourceReader):
         return _split(first, end, _tasks(options, size), planner.log, options.key())
 
     def _said_bounds(self, planner: Planner, head: KnownHead) -> tuple[int, int]:
-        """As the options say."""
+        """The first position and the end, as the options say."""
         options = self._options
         if options.starting is None:
             first = head.next
@@ -304,7 +304,7 @@ def place_of(offset: Mapping[str, object]) -> OffsetPlace:
 
 
 def _tasks(options: Options, size: int) -> int:
-    """For so many bytes."""
+    """The number of tasks that read `size` bytes."""
     if options.partitions is not None:
         return options.partitions
     most = options.max_partitions or os.cpu_count() or 1

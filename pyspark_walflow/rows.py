@@ -1,4 +1,4 @@
-"""What a result row becomes: one line of JSON. docs/reference/spark-results.md has the table.
+"""What a result row becomes: one line of JSON. docs/reference/spark.md has the table.
 
 Column by column: each becomes a list of JSON texts, and only then rows are made of them. Nested values are flat
 columns as well, cut up by their offsets.
@@ -143,7 +143,7 @@ def _variants(column: Column) -> list[str]:
 
 
 def _is_variant(kind: Kind) -> bool:
-    """As Spark marks it."""
+    """Whether Spark marks the column as a variant."""
     at = kind.get_field_index("metadata")
     metadata: dict[bytes, bytes] = (kind.field(at).metadata if at >= 0 else None) or {}
     return metadata.get(b"variant") == b"true"

@@ -22,8 +22,6 @@ MAX_PAYLOAD: Final = (1 << 31) + 64  # one record of the log at its largest
 DEFAULT_PORT: Final = 7700
 
 SEED: Final = struct.Struct("<I")  # DATA begins with the seed of its records' checksums
-RECORD: Final = struct.Struct("<4sI QqQ I HHI I")  # 48 bytes, as docs/reference/wal-format.md has them
-SYNC: Final = b"WF\xa5\x1e"
 
 
 class FrameKind(IntEnum):

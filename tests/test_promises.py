@@ -549,29 +549,29 @@ SESSION = "connectors/spark/serve/test_session.py::"
 STREAM = "pyspark_walflow/test_stream.py::"
 READER = "pyspark_walflow/test_reader.py::"
 WRITTEN = {
-    ("reference/spark-source.md", "A second query is refused after 3 s, with both named"): [
+    ("reference/spark.md", "A second query is refused after 3 s, with both named"): [
         f"{SESSION}test_two_checkpoints_on_one_consumer_are_told_of_each_other",
         f"{READER}test_a_second_query_is_refused_soon_and_told_of_both",
         "pyspark_walflow/test_bad_input.py::test_a_stream_says_what_is_wrong",
     ],
-    ("reference/spark-source.md", "So is a query that reads the stream of one consumer twice"): [
+    ("reference/spark.md", "So is a query that reads the stream of one consumer twice"): [
         f"{STREAM}test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back",
     ],
-    ("reference/spark-source.md", "A query that ends or fails gives its consumer back."): [
+    ("reference/spark.md", "A query that ends or fails gives its consumer back."): [
         f"{STREAM}test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back",
         "system/test_spark_standstill.py::test_a_lease_whose_holder_died_while_the_daemon_stood_still_is_given_back",
     ],
-    ("reference/spark-source.md", "A consumer belongs to the checkpoint that has committed for it."): [
+    ("reference/spark.md", "A consumer belongs to the checkpoint that has committed for it."): [
         f"{SESSION}test_a_consumer_belongs_to_the_checkpoint_that_committed",
         f"{READER}test_a_new_checkpoint_is_refused_where_another_one_has_committed",
         f"{STREAM}test_a_new_checkpoint_with_the_output_of_an_old_one_loses_nothing",
     ],
-    ("reference/spark-source.md", "`committed`: the first position that the consumer has not committed"): [
+    ("reference/spark.md", "`committed`: the first position that the consumer has not committed"): [
         f"{READER}test_a_new_checkpoint_that_is_accepted_begins_behind_what_its_consumer_has",
         f"{STREAM}test_where_a_new_query_begins",
     ],
-    ("reference/spark-source.md", "`CREATE TABLE lake USING walflow OPTIONS (…)`"): [f"{STREAM}test_sql_reads_it"],
-    ("reference/spark-source.md", "If that Python has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
+    ("reference/spark.md", "`CREATE TABLE lake USING walflow OPTIONS (…)`"): [f"{STREAM}test_sql_reads_it"],
+    ("reference/spark.md", "If that Python has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
         "pyspark_walflow/test_shipping.py::test_a_python_that_spark_was_not_told_of",
     ],
     ("howto/spark-pipeline.md", "Below that level no line has the text of an error that may quote an event"): [

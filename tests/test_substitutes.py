@@ -1,4 +1,4 @@
-"""Each name of tremor's works, or `check` says what there is instead; docs/reference/from-tremor.md says the same."""
+"""Each name of tremor's works, or `check` says what there is instead; docs/reference/tremor.md says the same."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from walflow import codecs, framing
-from walflow.cli.reference import from_tremor_page
 from walflow.plan import load
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind, substitute
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "from-tremor.md"
 HAS: Mapping[Kind, Collection[str]] = {
     "connector": connectors(),
     "codec": codecs.registered(),
@@ -45,10 +43,6 @@ def test_every_name_works_or_has_a_substitute(kind: Kind) -> None:
 
 def test_tremor_has_37_connectors() -> None:
     assert len(TREMORS["connector"]) == 37
-
-
-def test_the_page_says_so() -> None:
-    assert PAGE.read_text() == from_tremor_page(), "make pages"
 
 
 @pytest.mark.parametrize(("kind", "name"), MISSING)

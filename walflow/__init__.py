@@ -48,6 +48,7 @@ from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.plugins import known_keys
 from walflow.receipt import Receipt
+from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, PeerSink, SinkBreaker, SinkPeer, SinkWork
 from walflow.size import Size
 from walflow_command import __version__
 
@@ -75,16 +76,21 @@ __all__ = [
     "Histogram",
     "Inlet",
     "Item",
+    "JobBlocks",
+    "JobEnd",
+    "JobSink",
     "Marked",
     "MessagePiece",
     "MetricValue",
     "Misconfigured",
     "Need",
     "NotAvailable",
+    "NotDelivered",
     "Objection",
     "OneJob",
     "Origin",
     "Outlet",
+    "PeerSink",
     "Ports",
     "Processor",
     "ReadFailed",
@@ -93,6 +99,9 @@ __all__ = [
     "Refused",
     "Risk",
     "Scheduler",
+    "SinkBreaker",
+    "SinkPeer",
+    "SinkWork",
     "Size",
     "Step",
     "Stream",

@@ -96,8 +96,10 @@ class Connector(BaseModel):
 
     `transactional`: the source half needs the outcome of every block (a log, a broker's consumer). `forwards`: the
     source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
+    `answers`: all that the source half sends are answers to what the sink half accepted, so a drain does not stop it.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
-    no mistake if nothing is linked to its `out`, because others read it as well. `messages`: it reads and writes
+    no mistake if nothing is linked to its `out`, because others read it as well. `frontier`: the sink half stores in its receiver, in the
+    same commit as the events, which positions of a log it has (`walflow.frontier`). `messages`: it reads and writes
     messages. Without pre- and postprocessors, each message is an event. It uses `Stream.feed_messages` and
     `Inlet.messages`.
     """
@@ -108,7 +110,9 @@ class Connector(BaseModel):
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     transactional: ClassVar[bool] = False
     forwards: ClassVar[bool] = False
+    answers: ClassVar[bool] = False
     positions: ClassVar[bool] = False
+    frontier: ClassVar[bool] = False
     output_optional: ClassVar[bool] = False
     messages: ClassVar[bool] = False
     recalls: ClassVar[tuple[str, str] | None] = None  # of its events' metadata: see `Outlet.recalled`
@@ -117,6 +121,14 @@ class Connector(BaseModel):
         """The ports of this instance, if they depend on its configuration (for example, whether a file is read or
         written)."""
         return self.ports
+
+    def sink_codec(self, codec: Codec | None) -> Codec | None:
+        """The codec in which events come to this instance's sink half, if it is not `codec`. None: each comes as it is."""
+        return codec
+
+    def mixed(self) -> bool:
+        """Whether what this instance reads is not all in its `codec`, because each message says what it is."""
+        return False
 
     def parts(self) -> bool:
         """Whether this instance's source half sends to each of `Outlet.lanes` on its own, so that a sink that is away stops

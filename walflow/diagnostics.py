@@ -66,7 +66,7 @@ class Source:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where the lines begin."""
+        """The offsets at which lines begin."""
         return [0, *(newline.end() for newline in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> Position:
@@ -120,7 +120,7 @@ Report = Callable[[Diagnostic], None]
 
 
 def error(message: str, span: Span | None = None, hint: str | None = None) -> Diagnostic:
-    return Diagnostic("error", message, span, hint)
+    return Diagnostic("error", without_secrets(message), span, hint)
 
 
 # what `# check: allow NAME` may name; the warnings of connectors, a `Risk` each, are among them
@@ -154,7 +154,7 @@ WARNINGS: Mapping[str, str] = {
 
 def warning(message: str, span: Span | None = None, hint: str | None = None, *, name: str) -> Diagnostic:
     """`name`: one of WARNINGS."""
-    return Diagnostic("warning", message, span, hint, name)
+    return Diagnostic("warning", without_secrets(message), span, hint, name)
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -232,16 +232,37 @@ def first_of(diagnostics: Sequence[Diagnostic]) -> tuple[list[Diagnostic], str]:
 
 # what an operator pastes into a ticket: the line of a mistake must not carry the password that stands on it
 # bounded, for a line of a megabyte may be this word again and again
-_SECRET = re.compile(r'((?:password|secret|token)\w{0,100}["`]?\s*[:=]\s*")((?:[^"\\]|\\.)*)', re.IGNORECASE)
+_KEY: Final = r"""(?:passw|passphrase|secret|token)\w{0,100}["'`]?\s{0,9}[:=]\s{0,9}"""
+_SECRETS: Final = (
+    re.compile(_KEY.join(("(", r"""\[?\s{0,9}")((?:[^"\\]|\\.)*)""")), re.IGNORECASE),
+    re.compile(_KEY.join(("(", r"""\[?\s{0,9}')((?:[^'\\]|\\.)*)""")), re.IGNORECASE),
+    re.compile(r"""(://[^\s"'/@:]{0,100}:)([^\s"'/@]{1,300})(?=@)"""),
+)
+_WITHIN: Final = re.compile(_KEY + r"\{[^}]{0,300}$", re.IGNORECASE)  # a record, of which some lines stand above
+_TEXT: Final = re.compile(r"""(\btext["'`]?\s{0,9}[:=]\s{0,9}")((?:[^"\\]|\\.)*)""")  # its key for the secret itself
+_ABOVE: Final = 4  # lines
 
 
 def _stars(found: re.Match[str]) -> str:
     return found[1] + "*" * len(found[2])
 
 
+def without_secrets(text: str) -> str:
+    """As long as it was. What looks like a password is not shown."""
+    for secret in _SECRETS:
+        text = secret.sub(_stars, text)
+    return _TEXT.sub(_stars, text) if re.search(_KEY + r"\{", text, re.IGNORECASE) else text
+
+
+def _safe_line(source: Source, number: int) -> str:
+    line = without_secrets(source.line(number))
+    above = "\n".join(source.line(each) for each in range(max(1, number - _ABOVE), number))
+    return _TEXT.sub(_stars, line) if _WITHIN.search(above) else line
+
+
 def _excerpt(span: Span) -> list[str]:
     number, column = span.source.position(span.start)
-    line = _SECRET.sub(_stars, span.source.line(number))
+    line = _safe_line(span.source, number)
     low = max(0, column - WIDEST // 2) if len(line) > WIDEST else 0
     shown = line[low : low + WIDEST]
     before = shown[: column - 1 - low]

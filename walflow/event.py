@@ -22,12 +22,34 @@ class StreamId(NamedTuple):
     number: int
 
 
+class PositionLog(Protocol):
+    """The log that gave an event its position, as the log is now: for a sink that stores in its receiver what it has of it."""
+
+    path: str  # its directory
+    relaxed: bool  # a power cut may take events that were sent
+
+    @property
+    def next(self) -> int:
+        """The position that the next event gets."""
+        ...
+
+    @property
+    def low(self) -> int:
+        """On this way, all positions up to this one have an outcome, and are not sent any more."""
+        ...
+
+    def spans(self) -> Mapping[int, tuple[int, int]]:
+        """By term: the first and the last position of it that the log still has."""
+        ...
+
+
 class Origin(NamedTuple):
     """The place of a block in its log: its events have positions from `first` to `last`, both included;
     `Block.positions` says which event has which. `acked_below`: every position below it is acked and that is on disk,
     so these events never come again, and a sink may forget what it knows of them. `term`: a random number of the part of the log
     that they are in. A position that was given to another event, because the log lost some or was restored from a copy, has
-    another term. None: not known. `settled`: on this way, all events up to that position have an outcome."""
+    another term. None: not known. `settled`: on this way, all events up to that position have an outcome. `held_by`: the log as
+    it is now; None in a test of a flow."""
 
     log: str
     first: int
@@ -35,6 +57,7 @@ class Origin(NamedTuple):
     acked_below: int
     term: int | None = None
     settled: int = 0
+    held_by: PositionLog | None = None
 
     @property
     def part(self) -> str:

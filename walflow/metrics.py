@@ -169,8 +169,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "quarantined_events_total": Family(
         "counter", "Events that a log could not read any more. Their bytes are in its quarantine directory."
     ),
-    "inflight_bytes": Family("gauge", "Bytes that were sent and are not yet settled by every sink."),
-    "window_bytes": Family("gauge", "Bytes that may be in flight before the source stops reading."),
+    "inflight_bytes": Family(
+        "gauge", "Bytes that the source has sent and that have no outcome (ack, fail, reject) from every sink yet."
+    ),
+    "window_bytes": Family("gauge", "Bytes that the source may have in flight before it stops reading."),
     "standstill_seconds": Family(
         "gauge",
         "Seconds for which the source had events and none of them was delivered, shown from 10 s on. 0: it moves, or "
@@ -180,8 +182,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "gauge",
         "Seconds for which the longest job of the connector on a thread has been under way: a read, a write, a sync.",
     ),
-    "long_waits_total": Family("counter", "Such jobs that took more than 5 seconds."),
-    "gate_shut": Family("gauge", "1 while the source may not read, by the reason.", ("reason",)),
+    "long_waits_total": Family(
+        "counter", "Jobs of the connector on a thread (a read, a write, a sync) that took more than 5 seconds."
+    ),
+    "gate_shut": Family("gauge", "1 while the source is paused, by the reason.", ("reason",)),
     # sinks
     "acked_events_total": Family("counter", "Events that the sink has acked."),
     "acked_bytes_total": Family("counter", "Bytes of the events that the sink has acked."),
@@ -202,20 +206,26 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         ("outcome",),
     ),
     "orphaned_events_total": Family("counter", "Events for a client that has disconnected: acked and dropped."),
-    "skipped_events_total": Family("counter", "Events that were in the file already and were not written again."),
-    "followed_files": Family("gauge", "Files that are followed."),
-    "open_files": Family("gauge", "Those of them that are open."),
-    "unread_bytes": Family("gauge", "Bytes of them that were found and are not read yet."),
+    "skipped_events_total": Family(
+        "counter", "Events that were in the sink's file already and were not written again."
+    ),
+    "followed_files": Family("gauge", "Files that the source follows now, open or closed."),
+    "open_files": Family("gauge", "Followed files that are open now."),
+    "unread_bytes": Family("gauge", "Bytes of followed files that were found and are not read yet."),
     "unended_bytes": Family(
-        "gauge", "Bytes of them that were read and are held, because their event has no end yet."
+        "gauge", "Bytes of followed files that were read and are held, because their event has no end yet."
     ),
     "damaged_files_total": Family(
-        "counter", "Compressed files of them that are damaged, and were read as far as they could be."
+        "counter", "Followed compressed files that are damaged, and were read as far as they could be."
     ),
-    "disposed_files_total": Family("counter", "Dropped files that were deleted or moved, after their last ack."),
-    "reread_bytes_total": Family("counter", "Bytes of them that were read again because a sink failed their events."),
+    "disposed_files_total": Family(
+        "counter", "Followed files that were deleted or moved (`delete`, `move_to`) after their last ack."
+    ),
+    "reread_bytes_total": Family(
+        "counter", "Bytes of followed files that were read again because a sink failed their events."
+    ),
     "truncated_files_total": Family(
-        "counter", "How often one of them was cut, or written anew, and read from its beginning."
+        "counter", "How often a followed file was cut, or written anew, and read from its beginning."
     ),
     "waiting_blocks": Family("gauge", "Blocks in the sink's queue."),
     "breaker_open": Family("gauge", "1 while the sink stops every source upstream, by the reason.", ("reason",)),
@@ -227,8 +237,10 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "counter",
         "Connections closed because they were idle, did not answer a ping, or had to make room for a new client.",
     ),
-    "refused_connections_total": Family("counter", "Connections closed at once because there were too many."),
-    "connections_total": Family("counter", "Connections made to the peer."),
+    "refused_connections_total": Family(
+        "counter", "Connections of clients that were closed at once because there were too many."
+    ),
+    "connections_total": Family("counter", "Connections that the client has made to its peer."),
     "connections": Family("gauge", "Connections of HTTP clients that are open."),
     "requests_total": Family("counter", "HTTP requests, received or sent."),
     "refused_requests_total": Family("counter", "HTTP requests that were answered with an error."),
@@ -254,15 +266,15 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "counter", "Datagrams that the peer's machine refused because no program listens there."
     ),
     # logs
-    "wal_appended_events_total": Family("counter", "Events made durable since the start."),
-    "wal_appended_bytes_total": Family("counter", "Bytes written for these events, headers included."),
+    "wal_appended_events_total": Family("counter", "Events appended to the log and made durable since the start."),
+    "wal_appended_bytes_total": Family("counter", "Bytes appended to the log, with headers."),
     "wal_acked_events_total": Family(
-        "counter", "Events that every sink has acked, or that left by the err port and were acked there."
+        "counter", "Events of the log that every sink has acked, or that left by the err port and were acked there."
     ),
-    "wal_acked_bytes_total": Family("counter", "Bytes of these events, without headers."),
+    "wal_acked_bytes_total": Family("counter", "Bytes of acked events, without headers."),
     "wal_failed_events_total": Family("counter", "Events that a sink failed after the log had sent them."),
-    "wal_failed_bytes_total": Family("counter", "Bytes of these events, without headers."),
-    "wal_redelivered_bytes_total": Family("counter", "Bytes of the redelivered events, without headers."),
+    "wal_failed_bytes_total": Family("counter", "Bytes of failed events, without headers."),
+    "wal_redelivered_bytes_total": Family("counter", "Bytes of redelivered events, without headers."),
     "wal_rejected_bytes_total": Family("counter", "Bytes of the events that left by the log's err port."),
     "wal_quarantined_bytes_total": Family(
         "counter", "Bytes of the log that could not be read any more and lie in quarantine/."
@@ -276,30 +288,33 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         'Events that were dropped before they were acked because the log was full, with on_full = "drop_oldest".',
     ),
     "wal_dropped_bytes_total": Family(
-        "counter", "Bytes of these events in the log, computed from their share of a file."
+        "counter", "Bytes of dropped events in the log, computed from their share of a file."
     ),
     "wal_dropped_events": Family("gauge", "Events dropped since the log was made, also before the last restart."),
-    "wal_dropped_bytes": Family("gauge", "Bytes dropped since the log was made."),
+    "wal_dropped_bytes": Family(
+        "gauge", "Bytes of events dropped since the log was made, also before the last restart."
+    ),
     "wal_unsynced_events": Family(
         "gauge",
         'Events that are acked to their sources and not synced. A power cut may take them. 0 with sync = "always".',
     ),
-    "wal_unsynced_seconds": Family("gauge", "Seconds for which the oldest of these events has waited for its sync."),
+    "wal_unsynced_seconds": Family("gauge", "Age of the oldest unsynced event: seconds since its ack to the source."),
     "wal_full": Family("gauge", "1 while the log's budget is used, or almost used."),
     "wal_disk_full": Family("gauge", "1 while the disk is full, or no file can be opened."),
     "wal_cannot_read": Family(
-        "gauge", "Lanes for which the disk fails to read the next events. It is tried again; no event is given up."
+        "gauge",
+        "Lanes for which the disk fails to read the next events. The read is tried again; no event is given up.",
     ),
     "wal_read_failures_total": Family("counter", "Reads of the log that the disk failed."),
     "wal_sync_seconds": Family(
         "histogram", 'Time to write and sync a commit; with sync = "interval", time of a sync.'
     ),
-    "wal_commit_bytes": Family("histogram", "Size of a commit."),
-    "wal_low_position": Family("gauge", "Every event up to this position is acked."),
+    "wal_commit_bytes": Family("histogram", "Bytes of a commit: the records that one sync covers."),
+    "wal_low_position": Family("gauge", "Committed offset: every event up to this position is acked by every sink."),
     "wal_durable_position": Family(
         "gauge", "Every event up to this position is on disk, or written if acks do not wait for the disk."
     ),
-    "wal_next_position": Family("gauge", "The position that the next event gets."),
+    "wal_next_position": Family("gauge", "The position (offset) that the next event gets."),
     "wal_backlog_events": Family("gauge", "Events that are durable and that not every sink has acked."),
     "wal_backlog_bytes": Family(
         "gauge", "Bytes of the log after the last position up to which all events are acked."
@@ -330,10 +345,14 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         "How far the time by which the log stamps its events is ahead of the wall clock, because that was set back. Windows and ages "
         "are right all the same.",
     ),
-    "wal_chunks": Family("gauge", "Number of files with records."),
-    "wal_used_bytes": Family("gauge", "Bytes that count in the budget, with preallocated and spare files."),
-    "wal_budget_bytes": Family("gauge", "The budget: bytes that the log may take on disk, chunk_size x max_chunks."),
-    "wal_fill_ratio": Family("gauge", "Share of the budget that records take, 0 to 1. The breaker triggers at 0.9."),
+    "wal_chunks": Family("gauge", "Chunks (segments) of the log: files with records."),
+    "wal_used_bytes": Family(
+        "gauge", "Bytes of the log that count in its budget, with preallocated and spare files."
+    ),
+    "wal_budget_bytes": Family("gauge", "The log's budget: bytes that it may take on disk, chunk_size x max_chunks."),
+    "wal_fill_ratio": Family(
+        "gauge", "Share of the log's budget that records take, 0 to 1. The breaker triggers at 0.9."
+    ),
     "wal_full_in_seconds": Family(
         "gauge",
         "Seconds until the log is full, if what waits in it grows as it did in the last minute. +Inf: it does not grow.",
@@ -343,39 +362,42 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     "held_events": Family(
         "gauge", "Events that the operator holds until a batch is full, or while no output accepts any."
     ),
-    "open_outputs": Family("gauge", "Outputs whose sinks accept events."),
+    "open_outputs": Family("gauge", "Outputs of qos::roundrobin whose sinks accept events."),
     "retried_events_total": Family("counter", "Events that one output failed and another one then got."),
     "memory_backlog_events": Family("gauge", "Events in memory that not every sink has acked."),
-    "memory_backlog_bytes": Family("gauge", "Bytes of the blocks that contain these events."),
-    "memory_full": Family("gauge", "1 while the buffer is full."),
+    "memory_backlog_bytes": Family("gauge", "Bytes of the blocks in memory that contain these events."),
+    "memory_full": Family("gauge", "1 while the buffer in memory is full."),
     "deduplicated_events_total": Family(
         "counter", "Events that were dropped because an event with the same key had been delivered."
     ),
-    "keyless_events_total": Family("counter", "Events without the key, which pass unchanged."),
-    "known_keys": Family("gauge", "Keys that count as seen."),
+    "keyless_events_total": Family("counter", "Events without the key of qos::dedupe, which pass unchanged."),
+    "known_keys": Family("gauge", "Keys that qos::dedupe remembers: an event with one of them is dropped."),
     # Spark
     "spark_lag_events": Family("gauge", "Events that the consumer has not committed.", ("consumer",)),
     "spark_owed_events": Family("gauge", "Events that were served to the consumer and not committed.", ("consumer",)),
-    "spark_sessions": Family("gauge", "Connections from Spark that have proved the token or a ticket."),
+    "spark_sessions": Family("gauge", "Connections from Spark that have proved the token or a ticket and are open."),
     "spark_served_events_total": Family("counter", "Events that Spark read, each time it read them."),
     "spark_served_bytes_total": Family("counter", "Bytes of the log that Spark read, headers included."),
     "spark_commits_total": Family("counter", "Commits of consumers that moved their position."),
     "spark_running": Family("gauge", "1 while the pipeline on Spark runs, 0 while its driver starts."),
     "kafka_assigned_partitions": Family("gauge", "Partitions of the topic that this member of the group reads."),
     "kafka_lag_messages": Family(
-        "gauge", "Messages of these partitions that are not acked yet, as far as the client knows."
+        "gauge",
+        "Consumer lag: messages of the assigned partitions that are not acked yet, as far as the client knows.",
     ),
     "connection_up": Family("gauge", "1 while the connector is connected to its MQTT broker."),
     "unacked_messages": Family("gauge", "Messages that the MQTT broker has sent and that are not acked to it."),
-    "kafka_paused": Family("gauge", "1 while the partitions are paused because a sink is away."),
+    "kafka_paused": Family("gauge", "1 while the assigned partitions are paused because a sink is away."),
     "kafka_queued_messages": Family("gauge", "Messages that librdkafka has and that no broker has confirmed."),
-    "rebalances_total": Family("counter", "How often the group dealt the partitions anew."),
-    "messages_total": Family("counter", "Messages that were handed to librdkafka."),
-    "retried_messages_total": Family("counter", "Messages that were handed to it again after a failure."),
+    "rebalances_total": Family("counter", "Rebalances: how often the consumer group assigned the partitions anew."),
+    "messages_total": Family("counter", "Messages that were given to the client of the broker (Kafka, MQTT)."),
+    "retried_messages_total": Family(
+        "counter", "Messages that were given to the client of the broker again after a failure."
+    ),
     "spark_restarts_total": Family("counter", "How often the pipeline's driver ended and was started again."),
     "spark_input_rows_total": Family("counter", "Rows that the pipeline's batches have read."),
     "spark_input_rows_per_second": Family("gauge", "Rows per second of the last batch."),
-    "spark_batch_seconds": Family("histogram", "How long a batch of the pipeline took."),
+    "spark_batch_seconds": Family("histogram", "How long a batch of the pipeline on Spark took, in seconds."),
     "spark_state_rows": Family("gauge", "Rows that the pipeline keeps between batches, for example of open windows."),
     "spark_late_rows_total": Family(
         "counter",
@@ -384,7 +406,7 @@ CATALOGUE: Final[Mapping[str, Family]] = {
     ),
     "spark_refused_total": Family("counter", "Connections and requests of Spark that were answered with an error."),
     "spark_published_batches_total": Family("counter", "Batches of results that were published."),
-    "spark_published_rows_total": Family("counter", "Rows in these batches."),
+    "spark_published_rows_total": Family("counter", "Rows in published batches of results."),
     "spark_repeated_batches_total": Family("counter", "Batches that Spark published again and the daemon ignored."),
     "spark_staged_bytes": Family("gauge", "Bytes of results that Spark has written and not published."),
     "spark_orphaned_stages_total": Family(
@@ -403,7 +425,7 @@ CATALOGUE: Final[Mapping[str, Family]] = {
         own=True,
     ),
     "ready": Family("gauge", "1 while /readyz answers that the daemon is ready.", own=True),
-    "uptime_seconds": Family("gauge", "Seconds since the start.", own=True),
+    "uptime_seconds": Family("gauge", "Seconds since the start of the daemon.", own=True),
     "loop_lag_seconds": Family(
         "gauge", "Delay of the event loop's timer, the longest of the last ten seconds.", own=True
     ),

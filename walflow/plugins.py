@@ -41,7 +41,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         return Plugins(self._what, points, self._check)
 
     def __contains__(self, name: object) -> bool:
-        """Without loading it."""
+        """Whether the name is registered. Loads nothing."""
         return name in self._points
 
     def __iter__(self) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Delivered(NamedTuple):
         return bool(self.has or self.refused)
 
     def between(self, start: int, stop: int) -> "Delivered | None":
-        """Of these events alone."""
+        """What of the events `start` to `stop` was delivered, numbered anew."""
         return Numbering(start).down(self, stop - start)
 
 
@@ -356,7 +356,7 @@ class Receipt:
         return found
 
     def outcome(self) -> Outcome:
-        """By event. Once it is settled."""
+        """The outcome of each event. Call it once the receipt has settled."""
         if self._outcome is None:
             self._outcome = self._judged()
         return self._outcome

@@ -1,6 +1,6 @@
 """What tremor 0.13 names and walflow does not have: what there is instead, or that it comes later.
 
-`walflow check` shows these sentences for a name that is unknown here, and docs/reference/from-tremor.md lists them.
+`walflow check` shows these sentences for a name that is unknown here, and docs/reference/tremor.md lists them.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from typing import Final, Literal
 Kind = Literal["connector", "codec", "preprocessor", "postprocessor"]
 
 _UPLOAD: Final = "later; until then `file`, and a program that uploads the files"
+_ELASTIC: Final = "`http_client` to `/INDEX/_doc`, an event a request; the bulk interface comes later"
 _QUEUE: Final = "later; until then a program of that system's own between it and `http_server` or `http_client`"
 _ONE_EVENT: Final = "acks are for each event, and this step would hold events back without one"
 
@@ -17,7 +18,7 @@ SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "azure_monitor_ingest_writer": "later",
         "clickhouse": '`http_client` with `"batch": "lines"` to ClickHouse\'s HTTP interface (`INSERT … FORMAT JSONEachRow`)',
         "discord": "`http_client` to a webhook of Discord; reading messages is not supported",
-        "elastic": "`http_client` to `/INDEX/_doc`, an event a request; the bulk interface comes later",
+        "elastic": _ELASTIC,
         "gbq_writer": "later; until then a job on `spark` that writes to BigQuery",
         "gcl_writer": "later",
         "gcs_streamer": _UPLOAD,
@@ -101,6 +102,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     "aws_s3": _UPLOAD,
     "blackhole": "`null`",
     "demo_logs": "`metronome`",
+    "elasticsearch": _ELASTIC,
     "exec": "`stdio`, with the program in a pipe: `program | walflow run …`",
     "http": "`http_server` as a source, `http_client` as a sink",
     "journald": "`stdio`: `journalctl -f -o json | walflow run …`",

@@ -76,6 +76,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "default_all": records.default_all,
     "found": paths.found,
     "gathered": records.gathered,
+    "compared": weight.compared,
     "grown": weight.grown,
     "joined": text.joined,
     "member": paths.member,
@@ -95,6 +96,7 @@ GLOBALS: Final[Mapping[str, object]] = {
     "taken": paths.taken,
     "unary": operators.unary,
     "vacant": records.vacant,
+    "used": weight.used,
     "weigh": weight.weigh,
     **windows.CALLED,
 }

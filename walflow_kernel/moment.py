@@ -26,7 +26,7 @@ class Moment:
         return _mixed(self._state)
 
     def random(self) -> float:
-        """At least 0 and less than 1."""
+        """A number, at least 0 and less than 1."""
         return (self.draw() >> 11) * 2.0**-53
 
     def below(self, bound: int) -> int:

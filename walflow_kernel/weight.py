@@ -13,6 +13,11 @@ from walflow_kernel.values import exact
 HEAVIEST: Final = 16 << 20  # bytes, about, of one value
 ITEM: Final = 8  # bytes of a number, and of what is around each other value
 
+MOST_USED: Final = (
+    64 << 20
+)  # bytes, about, that an event's values are compared, walked and handed to functions in all
+_USED: Final = 0  # no identity
+
 Weights = dict[int, tuple[object, int]]
 """By identity. It holds the values, so that no other one gets the same identity."""
 
@@ -48,6 +53,26 @@ def weigh(value: Any, weights: Weights) -> int:
 def grown(size: int, value: Any, weights: Weights) -> int:
     """The size of an array that gets this value too."""
     return _bounded(size + weigh(value, weights))
+
+
+def used(value: Any, weights: Weights) -> None:
+    """It is walked, or handed to a function. Raises CannotApply where the event has had more than MOST_USED of that."""
+    _use(weigh(value, weights), weights)
+
+
+def compared(left: Any, right: Any, weights: Weights) -> None:
+    """The same. A comparison ends with the smaller one."""
+    kind = exact(left)
+    if kind is exact(right) and (kind is list or kind is dict or kind is str or kind is bytes):
+        _use(min(weigh(left, weights), weigh(right, weights)), weights)
+
+
+def _use(size: int, weights: Weights) -> None:
+    known = weights.get(_USED)
+    total = size if known is None else size + known[1]
+    if total > MOST_USED:
+        raise CannotApply(f"it would read more than {MOST_USED:,} bytes of what it has made and of the event")
+    weights[_USED] = None, total
 
 
 def weight_of(value: object) -> int:

@@ -14,6 +14,7 @@ class DnsClient(Connector):
     """A sink that looks up the name in `$dns.lookup` of each event, and the source of the answers."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
     servers: tuple[str, ...] = Field(

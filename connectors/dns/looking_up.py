@@ -26,7 +26,7 @@ NO_ANSWER: Final = Failure(2, counts=True)  # of the servers that this name lead
 
 
 class BadLookup(WalflowError):
-    """It can never be answered."""
+    """The lookup can never be answered: its event is rejected."""
 
 
 class DnsQuestion(NamedTuple):

@@ -11,7 +11,7 @@ from connectors.file.follow import Following, fixed_part, follow, leads_to, may_
 from connectors.file.output import Output
 from connectors.file.overwriting import FilePlace, Overwriting
 from connectors.file.reading import read
-from connectors.file.writing import FileWriter
+from connectors.file.writing import file_sink
 from walflow import Claim, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
 from walflow.disk import RealDisk
 from walflow.needs import directory, made_directory, readable_file, writable_file
@@ -39,7 +39,7 @@ class File(Connector):
     inode and its bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
     the file that has its name now. If a file is cut or overwritten, walflow reads it from its beginning. If it was copied
     before the cut (`copytruncate`) and the pattern matches the copy, walflow reads there what it had not read before the cut. A
-    last line without a newline waits until it has one ([how to follow log files](../howto/follow-log-files.md)). Compressed files
+    last line without a newline waits until it has one ([how to follow log files](../../howto/follow-log-files.md)). Compressed files
     (`.gz`, `.xz`, `.zst`, `.lz4`) are read once; one that was followed before it was compressed is not read again.
 
     If the file to read does not exist, walflow tries again after 0.1 s, later every 10 s, until it exists, also with `exit`.
@@ -47,7 +47,7 @@ class File(Connector):
     `follow`, a file that does not exist is no error: it is read once it is there.
 
     To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
-    `delaycompress` ([an example](../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
+    `delaycompress` ([an example](../../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
     Without SIGHUP, walflow goes on in the new file as soon as another program has made one; if none has after one second,
     walflow makes it.
 
@@ -260,17 +260,12 @@ class File(Connector):
                 inlet.stop(graceful=True)
             return
         output = self._output(sync=self._syncs(inlet.behind_log))
-        writer = FileWriter(inlet, output)
-        writer.start()
         try:
-            await writer.ended.wait()
+            await file_sink(inlet, output).run()
         finally:
-            await writer.close()
             self._emptied = self._emptied or output.emptied
             if isinstance(output, Overwriting):
                 self._place = output.place
-        if writer.failure is not None:
-            raise writer.failure
 
     def _disposal(self) -> str:
         if not self.delete and self.move_to is None:

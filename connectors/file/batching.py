@@ -1,7 +1,7 @@
 """What goes into one write: the blocks that wait, without what the file has already."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from connectors.file.output import FileBatch, Output
@@ -12,20 +12,21 @@ BATCH_RANGES: Final = 32  # positions of one batch that are not in a row: what t
 
 
 class Batching:
-    def __init__(self, inlet: Inlet, output: Output) -> None:
-        self.waiting: deque[Block] = deque()
-        self._inlet = inlet
+    """`skip`: acks what the file has."""
+
+    def __init__(self, inlet: Inlet, output: Output, skip: Callable[[Block], None]) -> None:
+        self._skip = skip
         self._output = output
         self._remember = output.remembers and inlet.sole_path
         self._skipped = inlet.counter("skipped_events_total")
 
-    def gather(self) -> FileBatch | None:
+    def gather(self, waiting: deque[Block]) -> FileBatch | None:
         """The next batch, in the order in which its blocks came. None: there is nothing to write."""
         batch = FileBatch()
-        while self.waiting and len(batch.adds) < BATCH_RANGES:
-            if batch.blocks and batch.size + len(self.waiting[0].frames.data) > BATCH_BYTES:
+        while waiting and len(batch.adds) < BATCH_RANGES:
+            if batch.blocks and batch.size + len(waiting[0].frames.data) > BATCH_BYTES:
                 break
-            for block in self._unwritten(self.waiting.popleft()):
+            for block in self._unwritten(waiting.popleft()):
                 batch.add(block, remember=self._remember)
         return batch if batch.blocks else None
 
@@ -43,6 +44,6 @@ class Batching:
         for run, part in zip(runs, block.split([run.length for run in runs]), strict=True):
             if run.known:
                 self._skipped.value += part.frames.count
-                self._inlet.ack(part)
+                self._skip(part)
             else:
                 yield part

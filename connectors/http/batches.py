@@ -73,7 +73,7 @@ def _checksum(value: object, path: Sequence[str]) -> int:
 
 
 def _at(value: object, path: Sequence[str]) -> object:
-    """None: there is nothing."""
+    """The value at the path, or None."""
     for name in path:
         if not isinstance(value, dict):
             return None
@@ -82,7 +82,7 @@ def _at(value: object, path: Sequence[str]) -> object:
 
 
 def halves(parcel: Parcel) -> list[Parcel]:
-    """Of more than one event."""
+    """The two halves of a parcel of more than one event."""
     half = parcel.events // 2
     front: list[Block] = []
     back: list[Block] = []

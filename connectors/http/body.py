@@ -29,13 +29,13 @@ class Judged(NamedTuple):
     refused: Sequence[RefusedEvent]
 
 
-def kind_of(content_type: str, body: bytes, out: Outlet, *, split_arrays: bool) -> Kind:
+def kind_of(content_type: str, body: bytes, out: Outlet, codec: Codec, *, split_arrays: bool) -> Kind:
     """How the events of a body are told apart. `content_type`: without parameters."""
     if out.framed:
         return "framed"
-    if content_type in LINE_TYPES and out.codec.name in ("json", "string"):
+    if content_type in LINE_TYPES and codec.name in ("json", "string"):
         return "lines"
-    arrays = split_arrays and content_type == "application/json" and out.codec.name == "json"
+    arrays = split_arrays and content_type == "application/json" and codec.name == "json"
     return "array" if arrays and body.lstrip()[:1] == b"[" else "one"
 
 
@@ -63,7 +63,7 @@ def judged_at_once(body: bytes, kind: Kind, codec: Codec, limits: BodyLimits) ->
 
 
 def judge(
-    body: bytes, kind: Kind, out: Outlet, limits: BodyLimits, *, all_or_none: bool
+    body: bytes, kind: Kind, out: Outlet, codec: Codec, limits: BodyLimits, *, all_or_none: bool
 ) -> Generator[None, None, Judged]:
     """In turns: it yields where others may have theirs. Raises HttpRefusal, with `all_or_none` also for the first events
     that are bad."""
@@ -73,7 +73,7 @@ def judge(
     for turn, part in enumerate(_slices(body, kind, out, limits, refused)):
         if turn:
             yield
-        good = _judge(part, kind, out.codec, limits.event, refused)
+        good = _judge(part, kind, codec, limits.event, refused)
         if refused and all_or_none:
             break
         if good is not None:

@@ -4,8 +4,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from connectors.http.posting import HttpPosting
-from walflow import CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
+from connectors.http.media_types import MediaTypes, MimeMapping, check
+from connectors.http.posting import HttpPosting, each_header
+from walflow import Codec, CodecUse, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk
 from walflow.net import Address, ClientTls, Reconnect, Secret, check_host
 from walflow.net.address import check_brackets
 from walflow.net.needs import to_reach, to_read
@@ -19,9 +20,10 @@ class HttpClient(Connector):
     """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of the
     answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
 
-    [HTTP](http.md#answers-that-http_client-gets) says what each answer means for the events."""
+    What each answer means for the events is [below](#answers-that-http_client-gets)."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
 
@@ -30,8 +32,16 @@ class HttpClient(Connector):
         examples=["http://127.0.0.1:1/"],
     )
     method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="The method of the requests.")
-    headers: Mapping[str, str] = Field(
-        default={}, description="More headers of each request. For a secret, use `token`."
+    headers: Mapping[str, str | Sequence[str]] = Field(
+        default={},
+        description="More headers of each request: a string each, or an array where a header has several values. For a "
+        "secret, use `token`.",
+    )
+    mime_mapping: MimeMapping | None = Field(
+        default=None,
+        description="Codecs by media type: of the requests by the `Content-Type` in `headers`, of an answer by its own. "
+        '`"*/*"` stands for all other types. Without it, they have `codec`.',
+        examples=[{"application/json": "json", "*/*": "string"}],
     )
     token: Secret | None = Field(
         default=None,
@@ -110,8 +120,8 @@ class HttpClient(Connector):
 
     @field_validator("headers")
     @classmethod
-    def _are_headers(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
-        for name, value in headers.items():
+    def _are_headers(cls, headers: Mapping[str, str | Sequence[str]]) -> Mapping[str, str | Sequence[str]]:
+        for name, value in each_header(headers):
             if name.lower() in OURS:
                 raise ValueError(f"the header {name} is set by the connector")
             if not name or not all(c.isascii() and (c.isalnum() or c in NAME) for c in name):
@@ -120,13 +130,35 @@ class HttpClient(Connector):
                 raise ValueError(f"the header {name} holds what no header can hold")
         return headers
 
+    @field_validator("mime_mapping")
+    @classmethod
+    def _names_codecs(cls, mapping: MimeMapping | None) -> MimeMapping | None:
+        return check(mapping)
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.tls and self.url.startswith("http://"):
             raise ValueError("url says http:// and tls is there: write https://")
         if self.token is not None and any(name.lower() == "authorization" for name in self.headers):
             raise ValueError("token and headers both say Authorization: name one")
+        if self.batch != "event" and self.mime_mapping is not None:
+            raise ValueError("with mime_mapping a request holds one event: take out batch")
         return self
+
+    def types(self, codec: Codec) -> MediaTypes | None:
+        return None if self.mime_mapping is None else MediaTypes(self.mime_mapping, codec)
+
+    @property
+    def said_type(self) -> str:
+        """The Content-Type in `headers`, or ""."""
+        return next((value for name, value in each_header(self.headers) if name.lower() == "content-type"), "")
+
+    def sink_codec(self, codec: Codec | None) -> Codec | None:
+        types = None if codec is None else self.types(codec)
+        return codec if types is None else types.codec_of(self.said_type)
+
+    def mixed(self) -> bool:
+        return self.mime_mapping is not None
 
     def ports_used(self) -> Ports:
         return self.ports if self.responses else Ports(outputs=("err",))

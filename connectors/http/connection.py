@@ -52,7 +52,7 @@ class RequestTaker(Protocol):
     def left(self, connection: "HttpConnection") -> None: ...
 
     def seconds(self, wait: ClientWait) -> float:
-        """That it may take."""
+        """Seconds that the wait may take."""
         ...
 
 
@@ -121,7 +121,7 @@ class HttpConnection(asyncio.Protocol):
             self.advance()
 
     def eof_received(self) -> bool:
-        """What came before is answered."""
+        """The client sends no more. Its requests that are complete are answered."""
         queue = self._parser.queue
         self._last = True
         if self._ending or not queue or not queue[0].complete:

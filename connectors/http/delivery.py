@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from connectors.http.refusal import HttpReply
-from walflow import Block, Frames, Outlet, Receipt, StreamId
+from walflow import Block, Codec, Frames, Outlet, Receipt, StreamId
 
 
 class NotTaken(Exception):
@@ -27,7 +27,7 @@ class RequestOutcome:
         self._waiting: list[Callable[[], None]] = []
 
     def then(self, call: Callable[[], None]) -> None:
-        """Possibly at once."""
+        """Calls `call` once the events have an outcome: possibly at once."""
         if self.settled:
             call()
         else:
@@ -53,6 +53,7 @@ class Departures:
         self,
         stream: StreamId,
         frames: Sequence[Frames],
+        codec: Codec,
         meta: Mapping[str, object],
         settled: Callable[[Receipt], None],
         sent: Callable[[], None],
@@ -65,7 +66,6 @@ class Departures:
             sizes = [some.count for some in frames]
             receipts = Receipt(settled, sum(sizes)).split(sizes)
         now = time.time_ns()
-        codec = self._out.codec
         blocks = [
             Block(stream, some, codec, receipt, ingest_ns=now, meta=meta)
             for some, receipt in zip(frames, receipts, strict=True)
@@ -101,7 +101,7 @@ class _Departure:
         return self._next > 0
 
     def go(self, out: Outlet) -> bool:
-        """True once all are sent."""
+        """Sends the blocks. True once all are sent."""
         while self._next < len(self._blocks):
             if not out.send(self._blocks[self._next]):
                 return False

@@ -4,7 +4,7 @@ import email.utils
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,7 +13,7 @@ import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.responding import ResponseEvents, meta_of
-from walflow import Block, Inlet, Outlet
+from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.net import (
     Contexts,
     Failure,
@@ -72,7 +72,7 @@ class HttpAnswer(NamedTuple):
 
     @property
     def failure(self) -> Failure:
-        """Of one that is neither."""
+        """How an answer that neither acks nor rejects counts against the events."""
         wait = min(self.retry_after, LONGEST_WAIT)
         if not self.sent or 300 <= self.status < 400:
             return Failure(math.inf, counts=False, wait=wait)
@@ -91,7 +91,8 @@ class HttpPosting:
         self._inlet = inlet
         self._tls = config.client_tls
         self._contexts = Contexts(self._tls, inlet.log) if self._tls is not None else None
-        self._responses = ResponseEvents(out) if config.responses else None
+        self._types = config.types(out.codec)
+        self._responses = ResponseEvents(out, self._types) if config.responses else None
         self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked
         self._numbers = itertools.count()
         self._path = config.order_by.split(".") if config.order_by is not None else None
@@ -118,7 +119,7 @@ class HttpPosting:
         self._retries = inlet.counter("retried_requests_total")
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Sends requests until it is cancelled."""
         if self._contexts is not None:
             self._inlet.on_reopen(self._contexts.renew)
         if self._config.token is not None:
@@ -169,6 +170,8 @@ class HttpPosting:
         self._retries.value += held.failures > 0
         body = body_of(parcel, self._config.batch, self._inlet)
         content_type = type_of(parcel, self._config.batch, self._inlet)
+        if self._types is not None and not self._inlet.encoded:
+            content_type = self._types.type_of(parcel.blocks[0].codec)
         began = time.monotonic()
         answer = await self._ask(session, body, content_type, parcel.key)
         self._seconds.observe(answer.outcome, time.monotonic() - began)
@@ -202,7 +205,10 @@ class HttpPosting:
 
         self._owed[number] = parcel
         try:
-            await events.send(response.body, meta_of(parcel, status, response.headers), response.problem, settled)
+            content_type = next(iter(response.headers.get("content-type", ())), "")
+            await events.send(
+                response.body, content_type, meta_of(parcel, status, response.headers), response.problem, settled
+            )
         except BaseException:
             self._owed.pop(number, None)  # the caller fails it
             raise
@@ -211,7 +217,7 @@ class HttpPosting:
         for block in parcel.blocks:
             self._inlet.ack(block)
 
-    def _fail(self, parcel: Parcel, cause: NotConfirmed) -> None:
+    def _fail(self, parcel: Parcel, cause: WalflowError) -> None:
         for block in parcel.blocks:
             self._inlet.fail(block, cause)
 
@@ -222,9 +228,12 @@ class HttpPosting:
     async def _ask(self, session: aiohttp.ClientSession, body: bytes, content_type: str, key: str) -> HttpAnswer:
         self._requests.value += 1
         try:
-            headers = {"Content-Type": content_type, "Idempotency-Key": key, **self._config.headers, **self._token()}
+            headers = [("Idempotency-Key", key), *each_header(self._config.headers), *self._token().items()]
+            if not self._config.said_type:
+                headers.append(("Content-Type", content_type))
             if self._responses is not None:
-                headers["Accept-Encoding"] = "identity"
+                headers = [(name, value) for name, value in headers if name.lower() != "accept-encoding"]
+                headers.append(("Accept-Encoding", "identity"))
             async with session.request(
                 self._config.method,
                 self._config.url,
@@ -257,6 +266,12 @@ class HttpPosting:
         if not token.isascii() or not token.isprintable():
             raise NoSecret("the token holds what no header can hold")
         return {"Authorization": bearer(token)}
+
+
+def each_header(headers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, str]]:
+    for name, said in headers.items():
+        for value in [said] if isinstance(said, str) else said:
+            yield name, value
 
 
 async def _read(response: aiohttp.ClientResponse) -> HttpAnswer:

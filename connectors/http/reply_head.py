@@ -11,7 +11,7 @@ TOKEN: Final = "!#$%&'*+-.^_`|~"  # of a header's name, beside letters and digit
 
 
 class BadReply(Exception):
-    """Says why an event is no answer."""
+    """An event that is no answer. The text says why."""
 
 
 class ReplyHead(NamedTuple):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 from connectors.http.batches import EVENT_TYPES, TYPES
 from connectors.http.body import Kind
 from connectors.http.delivery import RequestOutcome
+from connectors.http.media_types import MediaTypes
 from connectors.http.refusal import HttpRefusal, HttpReply, RefusedEvent
 from connectors.http.reply_head import BadReply, ReplyHead, head_of, request_of
 from connectors.http.request import HttpRequest
-from walflow import Block, Inlet, Outlet, Timer
+from walflow import Block, CannotDecode, CannotEncode, Codec, Inlet, Outlet, Timer
 
 if TYPE_CHECKING:
     from connectors.http.server import HttpServer
@@ -27,6 +28,7 @@ class AwaitedReply:
 
     __slots__ = (
         "acked",
+        "codec",
         "deadline",
         "expected",
         "head",
@@ -51,6 +53,7 @@ class AwaitedReply:
         self.refused: Sequence[RefusedEvent] = ()
         self.acked = False
         self.head: ReplyHead | None = None  # of the first event that came back
+        self.codec: Codec | None = None  # the one that its content type wants, where that decides
         self.parts: list[bytes] = []
         self.size = 0
 
@@ -62,11 +65,17 @@ class FlowReplies:
     """All requests that wait for their answers. `refused` makes an answer of a refusal."""
 
     def __init__(
-        self, config: "HttpServer", inlet: Inlet, out: Outlet, refused: Callable[[HttpRefusal], HttpReply]
+        self,
+        config: "HttpServer",
+        inlet: Inlet,
+        out: Outlet,
+        types: MediaTypes | None,
+        refused: Callable[[HttpRefusal], HttpReply],
     ) -> None:
         self._config = config
         self._inlet = inlet
         self._out = out
+        self._types = types
         self._refused = refused
         self._taken = config.answer == "taken"
         self._seconds = config.ack_timeout / 1e9
@@ -110,16 +119,20 @@ class FlowReplies:
         messages = self._inlet.messages(block)
         touched: dict[int, AwaitedReply] = {}
         if block.event_metas is None:
-            reasons = [self._take(messages, block.meta, touched)]
+            reasons = [self._take(block.timed_codec, messages, block.meta, touched)]
         else:
             pairs = zip(messages, block.event_metas, strict=True)
-            reasons = [self._take([message], {**block.meta, **meta}, touched) for message, meta in pairs]
+            reasons = [
+                self._take(block.timed_codec, [message], {**block.meta, **meta}, touched) for message, meta in pairs
+            ]
         self._settle(block, reasons)
         for awaited in touched.values():
             if len(awaited.parts) >= awaited.expected and (awaited.acked or self._taken):
                 self._finish(awaited)
 
-    def _take(self, messages: Sequence[bytes], meta: Mapping[str, object], touched: dict[int, AwaitedReply]) -> str:
+    def _take(
+        self, came_in: Codec, messages: Sequence[bytes], meta: Mapping[str, object], touched: dict[int, AwaitedReply]
+    ) -> str:
         """Why they are no answer, or "". `touched`: the requests that have a part of their answers now."""
         awaited = self._awaited.get(request_of(meta))
         if awaited is None:
@@ -128,6 +141,10 @@ class FlowReplies:
         try:
             if awaited.head is None:
                 awaited.head = head_of(meta)
+                if self._types is not None:
+                    awaited.codec = self._types.codec_of(awaited.head.content_type)
+            if awaited.codec is not None:
+                messages = [_recoded(message, came_in, awaited.codec) for message in messages]
             awaited.parts += messages
             self._keep(awaited, sum(map(len, messages)))
             touched[awaited.number] = awaited
@@ -186,10 +203,12 @@ class FlowReplies:
         self._answer(awaited, HttpReply(status, body, headers, content_type=said_type or content_type))
 
     def _body(self, awaited: AwaitedReply) -> tuple[bytes, str]:
-        codec = self._out.codec.name
+        codec = (awaited.codec or self._out.codec).name
         single = EVENT_TYPES.get(codec, "application/octet-stream")
+        if self._types is not None and awaited.codec is not None:
+            single = self._types.type_of(awaited.codec)
         if self._inlet.encoded or codec not in EVENT_TYPES:
-            return b"".join(awaited.parts), "application/octet-stream"
+            return b"".join(awaited.parts), single if awaited.codec is not None else "application/octet-stream"
         if awaited.kind == "array":
             return b"[" + b",".join(awaited.parts) + b"]", TYPES["array"]
         if awaited.kind == "lines" or len(awaited.parts) > 1:
@@ -210,7 +229,7 @@ class FlowReplies:
             awaited.outcome.settle(None)
 
     def _forget(self, awaited: AwaitedReply) -> bool:
-        """True: it was awaited."""
+        """Whether the reply was awaited. It is awaited no more."""
         if self._awaited.pop(awaited.number, None) is None:
             return False
         awaited.request.release()
@@ -228,3 +247,13 @@ class FlowReplies:
             self._forget(oldest)
             if oldest.acked:  # if not, its connection says so, and its key waits for the acks
                 self._too_late(oldest)
+
+
+def _recoded(message: bytes, came_in: Codec, wanted: Codec) -> bytes:
+    """Raises BadReply."""
+    if came_in is wanted and wanted.transparent:
+        return message
+    try:
+        return wanted.encode(came_in.decode(message))
+    except (CannotDecode, CannotEncode) as error:
+        raise BadReply(str(error)) from None

@@ -110,7 +110,7 @@ class HttpRequest:
 
     @property
     def content_type(self) -> str:
-        """Without parameters."""
+        """The Content-Type without its parameters."""
         return self.header("content-type").partition(";")[0].strip().lower()
 
     @property
@@ -176,7 +176,7 @@ class HttpRequest:
             self.reading.is_read()
 
     def take_body(self) -> bytes:
-        """Once."""
+        """Returns the body. Call it once."""
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from connectors.http.batches import Parcel
-from walflow import Block, CannotEncode, Frames, Outlet, Receipt
+from connectors.http.media_types import MediaTypes
+from walflow import Block, CannotEncode, Codec, Frames, Outlet, Receipt
 from walflow.framing import frames_of
 
 Settled = Callable[[BaseException | None], None]
@@ -15,8 +16,9 @@ Settled = Callable[[BaseException | None], None]
 class ResponseEvents:
     """`send` gives the events of one answer to the flow."""
 
-    def __init__(self, out: Outlet) -> None:
+    def __init__(self, out: Outlet, types: MediaTypes | None) -> None:
         self._out = out
+        self._types = types
         self._stream = out.stream({})
         self._open: set[Receipt] = set()
         self._room = asyncio.Event()
@@ -39,10 +41,13 @@ class ResponseEvents:
         self._open.discard(whole)
         settled(whole.cause)
 
-    async def send(self, body: bytes, meta: Mapping[str, object], problem: str, settled: Settled) -> None:
+    async def send(
+        self, body: bytes, content_type: str, meta: Mapping[str, object], problem: str, settled: Settled
+    ) -> None:
         """Returns once they are in the flow. `problem`: why there is none. `settled` gets the first failure, or None. If this
         is cancelled, nothing was sent, and `settled` is not called."""
-        good, bad = self._judged(body, problem)
+        codec = self._out.codec if self._types is None else self._types.codec_of(content_type)
+        good, bad = self._judged(body, codec, problem)
         sizes = [*([good.count] if good is not None else []), *[1] * len(bad)]
         if not sizes:
             settled(None)
@@ -52,7 +57,7 @@ class ResponseEvents:
         parts = whole.split(sizes)
         if good is not None:
             try:
-                await self._send(self._block(good, meta, parts[0]))
+                await self._send(self._block(good, codec, meta, parts[0]))
             except BaseException:
                 for part in parts:
                     part.withdraw()
@@ -60,22 +65,22 @@ class ResponseEvents:
                 raise
         for (payload, reason), part in zip(bad, parts[len(parts) - len(bad) :], strict=True):
             data, framing = frames_of([payload])
-            self._out.reject(self._block(Frames(data, 1, framing), meta, part), reason)
+            self._out.reject(self._block(Frames(data, 1, framing), codec, meta, part), reason)
 
     async def _send(self, block: Block) -> None:
         while not self._out.send(block):
             self._room.clear()
             await self._room.wait()
 
-    def _block(self, frames: Frames, meta: Mapping[str, object], receipt: Receipt) -> Block:
-        return Block(self._stream.id, frames, self._out.codec, receipt, ingest_ns=time.time_ns(), meta=meta)
+    def _block(self, frames: Frames, codec: Codec, meta: Mapping[str, object], receipt: Receipt) -> Block:
+        return Block(self._stream.id, frames, codec, receipt, ingest_ns=time.time_ns(), meta=meta)
 
-    def _judged(self, body: bytes, problem: str) -> tuple[Frames | None, Sequence[tuple[bytes, str]]]:
+    def _judged(self, body: bytes, codec: Codec, problem: str) -> tuple[Frames | None, Sequence[tuple[bytes, str]]]:
         if problem:
             return None, [(body, problem)]
         bad: list[tuple[bytes, str]] = []
         events: list[bytes] = []
-        for event, refused in self._cut(body):
+        for event, refused in self._cut(body, codec):
             if refused is not None:
                 bad.append((event, refused))
             else:
@@ -83,10 +88,10 @@ class ResponseEvents:
         if not events:
             return None, bad
         data, framing = frames_of(events)
-        verdict = self._out.codec.validate(data, framing, len(events))
+        verdict = codec.validate(data, framing, len(events))
         return verdict.good, [*bad, *verdict.bad]
 
-    def _cut(self, body: bytes) -> Sequence[tuple[bytes, str | None]]:
+    def _cut(self, body: bytes, codec: Codec) -> Sequence[tuple[bytes, str | None]]:
         """Without a body, the event is null."""
         if self._out.framed:
             pieces = self._out.cut(body)
@@ -96,7 +101,7 @@ class ResponseEvents:
         if body:
             return [(body, None)]
         try:
-            return [(self._out.codec.encode(None), None)]
+            return [(codec.encode(None), None)]
         except CannotEncode as error:
             return [(b"", str(error))]
 

@@ -5,8 +5,9 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.http.body import BodyLimits
 from connectors.http.keys import LOGGED
+from connectors.http.media_types import MimeMapping, check
 from connectors.http.serving import HttpServing
-from walflow import CodecUse, Guarantee, Inlet, Need, Outlet, Risk
+from walflow import Codec, CodecUse, Guarantee, Inlet, Need, Outlet, Risk
 from walflow.net import Address, Secret, parse_address
 from walflow.net.files import warn_if_open
 from walflow.net.needs import to_listen, to_read
@@ -22,7 +23,8 @@ class HttpServer(Exposed):
     Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its request.
     Then GET and DELETE are taken too.
 
-    [HTTP](http.md) has all answers and what each means for the events, and the metadata of an event."""
+    [All answers](#answers-of-http_server) are below, with what each means for the events, and [the metadata](#metadata) of an
+    event."""
 
     codec: ClassVar[CodecUse] = CodecUse.OPTIONAL
     messages: ClassVar[bool] = True
@@ -47,9 +49,16 @@ class HttpServer(Exposed):
         "events, and nothing of it is taken. `events`: the good events are taken, and the answer lists the bad ones. A "
         "list has at most 100 of them.",
     )
-    arrays: Literal["split", "keep"] = Field(
-        default="split",
-        description="With the codec json and `Content-Type: application/json`: whether a body that is an array holds one "
+    mime_mapping: MimeMapping | None = Field(
+        default=None,
+        description="Codecs by media type: of a request by its `Content-Type`, of an answer by that of `$response.headers`. "
+        '`"*/*"` stands for all other types. Without it, they have `codec`. Events then are not all in one codec, so '
+        "there are no postprocessors.",
+        examples=[{"application/json": "json", "*/*": "string"}],
+    )
+    arrays: Literal["split", "keep"] | None = Field(
+        default=None,
+        description="Default: `keep` with `mime_mapping`, otherwise `split`. With the codec json and `Content-Type: application/json`: whether a body that is an array holds one "
         "event for each element (`split`) or is one event (`keep`). With `application/x-ndjson` each line is an event. "
         "With any other type the body is one event. Preprocessors, if there are any, decide instead of the type.",
     )
@@ -122,6 +131,11 @@ class HttpServer(Exposed):
         _address(url, secure=False)
         return url
 
+    @field_validator("mime_mapping")
+    @classmethod
+    def _names_codecs(cls, mapping: MimeMapping | None) -> MimeMapping | None:
+        return check(mapping)
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.url.startswith("https://") and self.tls is None:
@@ -137,6 +151,16 @@ class HttpServer(Exposed):
     @property
     def limits(self) -> BodyLimits:
         return BodyLimits(self.max_body_bytes, self.max_event_bytes, self.max_events)
+
+    @property
+    def splits(self) -> bool:
+        return self.arrays == "split" or (self.arrays is None and self.mime_mapping is None)
+
+    def sink_codec(self, codec: Codec | None) -> Codec | None:
+        return codec if self.mime_mapping is None else None
+
+    def mixed(self) -> bool:
+        return self.mime_mapping is not None
 
     def needs(self) -> Sequence[Need]:
         return [*to_read(self.token, "token"), *to_listen(self.address, self.socket_options, self.tls)]

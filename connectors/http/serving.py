@@ -14,11 +14,12 @@ from connectors.http.clients import HttpClients
 from connectors.http.connection import ClientWait, HttpConnection
 from connectors.http.delivery import Departures, NotTaken, RequestOutcome
 from connectors.http.keys import LOGGED, KeyWindow, KnownRequest, logged
+from connectors.http.media_types import MediaTypes
 from connectors.http.memory import RequestMemory
 from connectors.http.refusal import HttpRefusal, HttpReply, answer
 from connectors.http.replying import NO_ANSWER, AwaitedReply, FlowReplies
 from connectors.http.request import HttpRequest
-from walflow import CannotEncode, Inlet, Outlet, Receipt
+from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
 from walflow.net import NoSecret
 from walflow.net.listener import Listener
 from walflow.net.secrets import same_token
@@ -44,6 +45,7 @@ class _Whole(NamedTuple):
     key: str | None
     body: bytes
     kind: Kind
+    codec: Codec
     judging: Judging
 
 
@@ -57,7 +59,8 @@ class HttpServing:
         self._loop = asyncio.get_running_loop()
         self._limits = config.limits
         self._clients = HttpClients(config, out, self)
-        self._replies = FlowReplies(config, inlet, out, self.refused) if inlet.linked else None
+        self._types = MediaTypes(config.mime_mapping, out.codec) if config.mime_mapping is not None else None
+        self._replies = FlowReplies(config, inlet, out, self._types, self.refused) if inlet.linked else None
         self._methods = (*METHODS, *BODILESS) if self._replies is not None else METHODS
         self._at_once = config.answer == "taken" and self._replies is None
         self._seconds = {
@@ -82,7 +85,7 @@ class HttpServing:
         out.gauge("request_bytes", lambda: self._memory.held)
 
     async def run(self, sockets: Sequence[socket.socket]) -> None:
-        """Until it is cancelled."""
+        """Serves clients until it is cancelled."""
         listener = Listener(sockets, self._clients.arrived, self._out)
         self._inlet.on_reopen(self._clients.reload)
         if self._replies is not None:
@@ -175,21 +178,23 @@ class HttpServing:
     def take(self, request: HttpRequest) -> None:
         body = request.take_body()
         key = _key(request)
-        kind = kind_of(request.content_type, body, self._out, split_arrays=self._config.arrays == "split")
+        codec = self._out.codec if self._types is None else self._types.codec_of(request.content_type)
+        kind = kind_of(request.content_type, body, self._out, codec, split_arrays=self._config.splits)
         if request.method in BODILESS and not body:
-            body, kind = self._nothing_said(), "one"
-        judged = judged_at_once(body, kind, self._out.codec, self._limits)
+            codec = self._out.codec
+            body, kind = self._nothing_said(codec), "one"
+        judged = judged_at_once(body, kind, codec, self._limits)
         if judged is not None:
-            self._judged(request, key, body, kind, judged)
+            self._judged(request, key, body, kind, codec, judged)
             return
         all_or_none = self._config.refuse == "request"
-        judging = judge(body, kind, self._out, self._limits, all_or_none=all_or_none)
-        self._judge(_Whole(request, key, body, kind, judging))
+        judging = judge(body, kind, self._out, codec, self._limits, all_or_none=all_or_none)
+        self._judge(_Whole(request, key, body, kind, codec, judging))
 
-    def _nothing_said(self) -> bytes:
+    def _nothing_said(self, codec: Codec) -> bytes:
         """Raises HttpRefusal."""
         try:
-            return self._out.codec.encode(None)
+            return codec.encode(None)
         except CannotEncode as error:
             raise HttpRefusal(
                 400, f"a request without a body is the event null, and there is none: {error}"
@@ -200,7 +205,7 @@ class HttpServing:
         try:
             next(whole.judging)
         except StopIteration as judged:
-            self._judged(whole.request, whole.key, whole.body, whole.kind, judged.value)
+            self._judged(whole.request, whole.key, whole.body, whole.kind, whole.codec, judged.value)
         else:
             self._loop.call_soon(self._judge_on, whole)
 
@@ -216,7 +221,9 @@ class HttpServing:
         except Exception as error:  # noqa: BLE001  # any bug: only this request fails
             _refuse(request, self.refused(self.failed(error)))
 
-    def _judged(self, request: HttpRequest, key: str | None, body: bytes, kind: Kind, judged: Judged) -> None:
+    def _judged(
+        self, request: HttpRequest, key: str | None, body: bytes, kind: Kind, codec: Codec, judged: Judged
+    ) -> None:
         """Raises HttpRefusal."""
         said = answer({"events": sum([frames.count for frames in judged.frames])}, judged.refused)
         outcome = RequestOutcome()
@@ -232,7 +239,7 @@ class HttpServing:
             if judged.frames:
                 self._keys.keep(key, digest, outcome, said)
         if judged.frames:
-            self._deliver(request, kind, judged, outcome, said, in_log)
+            self._deliver(request, kind, codec, judged, outcome, said, in_log)
         else:
             request.release()
             _reply(request, HttpReply(200, said))
@@ -241,6 +248,7 @@ class HttpServing:
         self,
         request: HttpRequest,
         kind: Kind,
+        codec: Codec,
         judged: Judged,
         outcome: RequestOutcome,
         said: bytes,
@@ -259,7 +267,7 @@ class HttpServing:
         sent = partial(self._sent, request, outcome, said) if self._at_once else _nothing
         settled = partial(self._settled, request, outcome, awaited)
         try:
-            self._departures.send(connection.stream.id, judged.frames, meta, settled, sent)
+            self._departures.send(connection.stream.id, judged.frames, codec, meta, settled, sent)
         except NotTaken:
             raise HttpRefusal(503, "the flow takes no events now", later=True) from None
         if not self._at_once:

@@ -40,7 +40,7 @@ _FINAL: Final = {
 
 
 class PartitionMessages(NamedTuple):
-    """Of one read."""
+    """The messages of one partition that one read brought."""
 
     partition: AssignedPartition
     messages: Sequence[Message]
@@ -82,7 +82,7 @@ class GroupMember:
             self._client.store_offsets(offsets=[_place(partition)])
 
     def commit(self, partition: AssignedPartition) -> None:
-        """Now, without waiting for it."""
+        """Commits the partition's offset, without waiting for the broker."""
         self._client.commit(offsets=[_place(partition)], asynchronous=True)
 
     def close(self) -> bool:
@@ -210,9 +210,11 @@ class KafkaConsuming:
             reason = reason_of(error)
             if error.fatal() or error.code() in _FINAL:
                 raise KafkaAway(reason)
+            if self._said and error.code() == KafkaError._ALL_BROKERS_DOWN:
+                continue  # why, it has said
             if reason != self._said:  # librdkafka goes on trying, and says it each time
                 self._said = reason
-                self._out.log.warning("kafka", reason=reason)
+                self._out.log.warning("kafka client error", reason=reason)
                 self._out.explain(lambda: "" if self._up else self._said)
 
     def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:

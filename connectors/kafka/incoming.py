@@ -85,7 +85,7 @@ def _offset(message: Message) -> int:
 
 
 def _cut(messages: Sequence[Message], out: Outlet) -> ReadEvents:
-    """By the preprocessors."""
+    """Cuts messages into events, by the preprocessors."""
     payloads: list[bytes] = []
     sources: list[Message] = []
     refused: dict[int, str] = {}

@@ -6,7 +6,7 @@ leaves reports in a list, which the loop takes when the job is over. So callback
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +15,16 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from connectors.kafka.outcomes import MessageFate, of_call, of_report
 from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.settings import KafkaAway, reason_of
-from walflow import Block, Inlet
-from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, SentBlock, on_thread
+from walflow import Block, Inlet, PeerSink, SinkPeer
+from walflow.net import (
+    MessageRetries,
+    NotConfirmed,
+    NumberedMessage,
+    RequestOutcome,
+    RequestSeconds,
+    SentBlock,
+    on_thread,
+)
 from walflow.net.sent_block import Refusal
 
 if TYPE_CHECKING:
@@ -42,7 +50,7 @@ class _Sending:
         self.alike: MessageParts | None = None
 
 
-class KafkaProducing:
+class KafkaProducing(SinkPeer):
     """`make`: the client, of a configuration."""
 
     def __init__(self, config: "KafkaProducer", inlet: Inlet, make: Callable[..., Producer] = Producer) -> None:
@@ -53,16 +61,18 @@ class KafkaProducing:
         self._held: dict[SentBlock, None] = {}
         self._under_way = 0  # messages that librdkafka has
         self._lone = False  # the message under way is one
-        self._producing = self._closed = False
-        self._retries = MessageRetries(inlet, self._again, self._has_others, topic=config.topic)
+        self._closed = False
+        PeerSink(inlet, self, gathers=False)
+        self._retries = MessageRetries(inlet, self.sink, self._again, self._has_others, topic=config.topic)
         self._heard = 0.0
         self._away = ""  # why nothing can be sent yet
         self._trouble = ""  # what librdkafka said since it was heard last
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sent = inlet.counter("messages_total")
         self._sent_again = inlet.counter("retried_messages_total")
+        self._seconds = RequestSeconds(inlet)
         # written by the thread that polls, taken by the loop when no job is in the air
-        self._reports: list[tuple[SentBlock, int, KafkaError | None]] = []
+        self._reports: list[tuple[SentBlock, int, KafkaError | None, float]] = []
         self._error: KafkaError | None = None
 
     async def run(self) -> None:
@@ -74,18 +84,25 @@ class KafkaProducing:
         self._poll = partial(self._inlet.scheduler.submit, lambda: _ignore(producer.poll(POLL)), self._polled)
         self._purge = partial(producer.purge, blocking=False)
         self._heard = self._inlet.scheduler.awake()
-        self._inlet.serve(self.accept)
+        self._flush = partial(on_thread, self._inlet.scheduler, lambda: _ignore(producer.flush(FLUSH)))
+        self.sink.connected()
+        self._inlet.serve(self.sink.accept)
         self._poll()
         try:
             await self._ended
         finally:
-            self._closed = True
-            try:
-                if self._under_way:
-                    await on_thread(self._inlet.scheduler, lambda: _ignore(producer.flush(FLUSH)))
-            finally:
-                self._take_reports()
-                self._fail_held("walflow has stopped")
+            await self.sink.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        try:
+            if self._under_way:
+                await self._flush()
+        finally:
+            self._take_reports()
+
+    def stop_cause(self) -> NotConfirmed:
+        return NotConfirmed("walflow has stopped")
 
     async def _find_topic(self, producer: Producer) -> None:
         """Raises KafkaAway."""
@@ -94,7 +111,7 @@ class KafkaProducing:
         while (problem := await on_thread(self._inlet.scheduler, lambda: self._look(producer))) is not None:
             if problem != self._away:
                 self._away = problem
-                self._inlet.log.warning("kafka", reason=problem)
+                self._inlet.log.warning("kafka client error", reason=problem)
                 self._inlet.explain(lambda: self._away)
             if clock() > end or (self._error is not None and _is_final(self._error)):
                 raise KafkaAway(problem)
@@ -114,26 +131,17 @@ class KafkaProducing:
 
     # the loop's half
 
-    def accept(self, block: Block) -> None:
-        delivery = SentBlock(block, self._inlet.messages(block))
-        self._held[delivery] = None
-        self._waiting.append(_Sending(delivery, range(delivery.left)))
-        if self._retries.triggered and self._inlet.replaceable:
-            self._fail_held("the brokers are away")
-        else:
+    def send(self, waiting: deque[Block]) -> bool:
+        while waiting:
+            block = waiting.popleft()
+            delivery = SentBlock(block, self._inlet.messages(block))
+            self._held[delivery] = None
+            self._waiting.append(_Sending(delivery, range(delivery.left)))
             self._retries.came()
-            self._produce()
-
-    def _produce(self) -> None:
-        if self._producing:  # an outcome may bring the next block
-            return
-        self._producing = True
-        try:
-            while self._waiting and not self._retries.waits and self._produce_first(first := self._waiting[0]):
-                if self._waiting and self._waiting[0] is first:  # what fails may have failed all
-                    self._waiting.popleft()
-        finally:
-            self._producing = False
+        while self._waiting and not self._retries.waits and self._produce_first(first := self._waiting[0]):
+            if self._waiting and self._waiting[0] is first:  # what fails may have failed all
+                self._waiting.popleft()
+        return True
 
     def _produce_first(self, sending: _Sending) -> bool:
         """False: librdkafka takes no more now."""
@@ -190,8 +198,7 @@ class KafkaProducing:
     def _not_taken(self, delivery: SentBlock, number: int, reason: str) -> None:
         """For the moment."""
         if self._inlet.replaceable:
-            self._refuse(delivery, number, (NotConfirmed, reason))
-            self._trigger(reason)
+            self._trigger(reason)  # all that it holds fails
         elif (refusal := self._retries.failed((delivery, number), reason)) is None:
             self._sent_again.value += 1
         else:
@@ -203,7 +210,7 @@ class KafkaProducing:
             self._waiting.extendleft(reversed(again))
         else:
             self._waiting.extend(again)
-        self._produce()
+        self.sink.wake()
 
     def _has_others(self) -> bool:
         return bool(self._waiting or self._under_way)
@@ -227,25 +234,29 @@ class KafkaProducing:
             self._trigger(f"no broker has confirmed a message for {PATIENT:g} s{self._trouble}")
         if confirmed:
             self._retries.passed()
-        self._produce()
+        self.sink.wake()
         if not self._closed:
             self._poll()
 
     def _take_reports(self) -> bool:
-        """True: a message was confirmed."""
+        """Takes the reports that came. True: a message was confirmed."""
         reports, self._reports = self._reports, []
         self._under_way -= len(reports)
         lone, taken = self._lone, 0
-        for delivery, count in Counter(delivery for delivery, _, error in reports if error is None).items():
+        for delivery, count in Counter(delivery for delivery, _, error, _ in reports if error is None).items():
             if delivery in self._held:  # otherwise it was given up
                 taken += count
                 delivery.left -= count
                 if not delivery.left:
                     self._settle(delivery)
         verdicts = [(one, of_report(one[2], alone=lone)) for one in reports if one[2] is not None]
+        self._time([seconds for _, _, error, seconds in reports if error is None], "taken")
+        for outcome in MessageFate:
+            took = [seconds for (_, _, _, seconds), verdict in verdicts if verdict is outcome]
+            self._time(took, "refused" if outcome is MessageFate.REJECT else "failed")
         taken += sum(verdict is MessageFate.REJECT for _, verdict in verdicts)  # a broker has answered
         self._retries.took(taken)
-        for (delivery, number, error), verdict in verdicts:
+        for (delivery, number, error, _), verdict in verdicts:
             if delivery not in self._held or error is None:
                 continue
             why = reason_of(error)
@@ -259,6 +270,11 @@ class KafkaProducing:
             else:
                 self._refuse(delivery, number, (NotConfirmed, why))
         return taken > 0
+
+    def _time(self, seconds: Sequence[float], outcome: RequestOutcome) -> None:
+        """From librdkafka's having it to the report. Of messages that are reported together, the slowest."""
+        if seconds:
+            self._seconds.observe(outcome, max(seconds))
 
     def _refuse(self, delivery: SentBlock, number: int, refusal: Refusal) -> None:
         delivery.refused[number] = refusal
@@ -275,18 +291,16 @@ class KafkaProducing:
     def _trigger(self, reason: str) -> None:
         self._retries.trigger(reason)
         if self._inlet.replaceable and not self._closed:
-            self._fail_held(reason)
             self._retries.wait(reason)
 
-    def _fail_held(self, reason: str) -> None:
-        """All of it, also what librdkafka has: that may be delivered nevertheless."""
+    def unfinished(self) -> Iterable[tuple[Block, int]]:
+        """Also what librdkafka has: that may be delivered nevertheless."""
         if self._under_way:
             self._purge()
         self._waiting.clear()
         self._retries.forget()
         held, self._held = self._held, {}
-        for delivery in held:
-            self._inlet.fail(delivery.block, NotConfirmed(reason))
+        return ((delivery.block, 0) for delivery in held)
 
     def _end(self, reason: str) -> None:
         if not self._ended.done():
@@ -294,8 +308,8 @@ class KafkaProducing:
 
     # called by librdkafka, from `poll`
 
-    def _on_report(self, delivery: SentBlock, number: int, error: KafkaError | None, _message: Message) -> None:
-        self._reports.append((delivery, number, error))
+    def _on_report(self, delivery: SentBlock, number: int, error: KafkaError | None, message: Message) -> None:
+        self._reports.append((delivery, number, error, message.latency() or 0.0))
 
     def _on_error(self, error: KafkaError) -> None:
         if self._error is None or not self._error.fatal():

@@ -1,5 +1,6 @@
 """What both connectors take, as librdkafka's configuration."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
@@ -43,6 +44,10 @@ OURS: Final = {
     "ssl.key.password": "name a file with it in `tls`",
     "transactional.id": "the sink uses no transactions",
 }
+
+
+_COUNTED: Final = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)$")
+"""It differs each time, so the same trouble would be another line of the log."""
 
 
 class KafkaAway(WalflowError):
@@ -107,7 +112,7 @@ class KafkaSasl(BaseModel):
 
 
 class KafkaConnector(Connector):
-    """Either of them."""
+    """What kafka_consumer and kafka_producer have in common."""
 
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     messages: ClassVar[bool] = True
@@ -186,13 +191,13 @@ def _suggestion(reason: str, options: Mapping[str, Option]) -> str:
 
 
 def reason_of(error: KafkaException | KafkaError) -> str:
-    """In one line."""
+    """The text of an error, in one line."""
     if isinstance(error, KafkaException):
         inner = error.args[0] if error.args else None
         text = inner.str() if isinstance(inner, KafkaError) else str(error)
     else:
         text = error.str()
-    return " ".join(text.split())
+    return _COUNTED.sub("", " ".join(text.split()))
 
 
 def _address(text: str) -> Address:

@@ -13,7 +13,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {"cas": frozenset({"old"}), "scan": 
 
 
 class BadCommand(WalflowError):
-    """It can never be carried out."""
+    """The command can never be carried out: its event is rejected."""
 
 
 class KvCommand(NamedTuple):

@@ -2,14 +2,26 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
 from typing import ClassVar
 
 from pydantic import AliasChoices, Field
 
 from connectors.kv.commands import BadCommand, KvAnswer, KvCommand, carry_out, command_of
 from connectors.kv.store import CannotStore, KvStore
-from walflow import Block, CannotDecode, Claim, CodecUse, Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import (
+    Block,
+    CannotDecode,
+    Claim,
+    CodecUse,
+    Connector,
+    Guarantee,
+    Inlet,
+    JobEnd,
+    JobSink,
+    Outlet,
+    Ports,
+    SinkWork,
+)
 from walflow.delivery.answers import AnswerEvents
 from walflow.net import NotConfirmed, on_thread
 
@@ -20,6 +32,7 @@ class Kv(Connector):
     """A key-value store on disk. The sink carries out the command in `$kv` of each event; the source sends the answers."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
     path: str = Field(
@@ -48,31 +61,53 @@ class Kv(Connector):
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         store = await on_thread(inlet.scheduler, lambda: KvStore.open(self.path), KvStore.close)
         answers = AnswerEvents(inlet, out)
-        done = inlet.counter("commands_total")
-        waiting: deque[Block] = deque()
         try:
-            while True:
-                waiting = deque(await inlet.take())
-                while waiting:
-                    block = waiting[0]
-                    carried_out = partial(_carried_out, block, store, self.max_scan)
-                    outcomes = await on_thread(inlet.scheduler, carried_out)
-                    waiting.popleft()
-                    done.value += len(outcomes)
-                    for asked, (command, outcome) in zip(
-                        block.split([1] * block.frames.count), outcomes, strict=True
-                    ):
-                        if isinstance(outcome, str) or command is None:
-                            inlet.reject(asked, str(outcome))
-                            continue
-                        metas = [{"kv": {"op": command.op, "ok": one.key}} for one in outcome]
-                        answers.give(asked, [one.value for one in outcome], metas)
+            await JobSink(inlet, KvWork(inlet, store, answers, self.max_scan)).run()
         finally:
-            stopped = NotConfirmed("the store was closed")
-            for block in waiting:
-                inlet.fail(block, stopped)
-            answers.close(stopped)
-            await on_thread(inlet.scheduler, store.close)
+            answers.close(NotConfirmed("the store was closed"))
+
+
+class KvJob:
+    """The commands of one block. `outcomes`: of each, once they are carried out."""
+
+    def __init__(self, block: Block) -> None:
+        self.blocks = [block]
+        self.outcomes: Sequence[tuple[KvCommand | None, Outcome]] = ()
+
+
+class KvWork(SinkWork[KvJob]):
+    """Owns the store."""
+
+    def __init__(self, inlet: Inlet, store: KvStore, answers: AnswerEvents, most: int) -> None:
+        self._store = store
+        self._answers = answers
+        self._most = most
+        self._done = inlet.counter("commands_total")
+
+    def take(self, waiting: deque[Block]) -> KvJob | None:
+        return KvJob(waiting.popleft()) if waiting else None
+
+    def do(self, job: KvJob) -> None:
+        job.outcomes = _carried_out(job.blocks[0], self._store, self._most)
+
+    def outcomes(self, job: KvJob, error: BaseException | None) -> JobEnd:
+        if error is not None:
+            raise error  # the next run opens the store again
+        block = job.blocks.pop()
+        self._done.value += len(job.outcomes)
+        for asked, (command, outcome) in zip(block.split([1] * block.frames.count), job.outcomes, strict=True):
+            if isinstance(outcome, str) or command is None:
+                self.sink.reject(asked, str(outcome))
+                continue
+            metas = [{"kv": {"op": command.op, "ok": one.key}} for one in outcome]
+            self._answers.give(self.sink.hand_over(asked), [one.value for one in outcome], metas)
+        return JobEnd()
+
+    def stop_cause(self) -> NotConfirmed:
+        return NotConfirmed("the store was closed")
+
+    def close(self) -> None:
+        self._store.close()
 
 
 def _carried_out(block: Block, store: KvStore, most: int) -> list[tuple[KvCommand | None, Outcome]]:

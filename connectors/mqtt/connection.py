@@ -138,7 +138,7 @@ class MqttConnection:
         return self.client
 
     async def until_lost(self) -> str:
-        """Why."""
+        """Returns why the connection ended."""
         while not self._lost.done():
             self.client.loop_misc()
             await asyncio.wait([self._lost], timeout=MISC)

@@ -1,7 +1,7 @@
 """One run of the sink: connections, one after the other. What has no answer is published again on the next one."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -12,7 +12,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
 from connectors.mqtt.settings import check_topic
-from walflow import Block, Inlet, WalflowError
+from walflow import Block, Inlet, PeerSink, SinkPeer, WalflowError
 from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, SentBlock
 from walflow.net.sent_block import Refusal
 
@@ -34,7 +34,7 @@ class BadMqttMeta(WalflowError):
     """`$mqtt_publisher` of an event has what no message can have."""
 
 
-class MqttPublishing:
+class MqttPublishing(SinkPeer):
     def __init__(self, config: "MqttPublisher", inlet: Inlet) -> None:
         self._config = config
         self._inlet = inlet
@@ -43,8 +43,9 @@ class MqttPublishing:
         self._under_way: dict[int, NumberedMessage] = {}
         self._answered_early: set[int] = set()
         self._held: dict[SentBlock, None] = {}
-        self._publishing = False
-        self._retries = MessageRetries(inlet, self._send_again, self._has_others, topic=config.topic)
+        PeerSink(inlet, self, gathers=False)
+        self._serving = False
+        self._retries = MessageRetries(inlet, self.sink, self._send_again, self._has_others, topic=config.topic)
         self._published = inlet.counter("messages_total")
         self._again = inlet.counter("retried_messages_total")
         inlet.gauge("connection_up", lambda: int(self._connection is not None))
@@ -60,15 +61,13 @@ class MqttPublishing:
                 self._config, self._inlet, partial(self._one_connection, contexts), self._disconnected
             )
         finally:
-            self._fail_held("walflow has stopped")
+            await self.sink.close()
 
     def _disconnected(self, reason: str) -> None:
-        self._inlet.trigger(reason)
-        if self._inlet.replaceable:
-            self._fail_held(reason)
+        self.sink.lost(NotConfirmed(reason))
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
-        """Why it ended. Raises MqttAway."""
+        """Runs one connection, and returns why it ended. Raises MqttAway."""
         connection = MqttConnection(self._config, self._inlet, contexts, self._config.client_id, clean=True)
         connection.client.on_publish = self._on_publish
         connection.client.max_inflight_messages_set(self._config.max_unacked)
@@ -76,9 +75,10 @@ class MqttPublishing:
             await connection.open()
             good()
             self._connection = connection
-            self._inlet.restore()
-            self._inlet.serve(self.accept)
-            self._publish()
+            self.sink.connected()
+            if not self._serving:
+                self._serving = True
+                self._inlet.serve(self.sink.accept)
             return await connection.until_lost()
         finally:
             self._connection = None
@@ -88,27 +88,28 @@ class MqttPublishing:
             self._under_way.clear()
             self._answered_early.clear()
 
-    def accept(self, block: Block) -> None:
-        sent = SentBlock(block, self._inlet.messages(block))
-        self._held[sent] = None
-        self._waiting.extend((sent, number) for number in range(sent.left))
-        if self._inlet.replaceable and (self._connection is None or self._retries.triggered):
-            self._fail_held("there is no connection" if self._connection is None else "the broker takes nothing now")
-        else:
+    def send(self, waiting: deque[Block]) -> bool:
+        while waiting:
+            block = waiting.popleft()
+            sent = SentBlock(block, self._inlet.messages(block))
+            self._held[sent] = None
+            self._waiting.extend((sent, number) for number in range(sent.left))
             self._retries.came()
-            self._publish()
+        while self._waiting and self._connection is not None and not self._retries.waits:
+            if len(self._under_way) >= self._config.max_unacked:
+                break
+            self._publish_one(self._connection.client, self._waiting.popleft())
+        return True
 
-    def _publish(self) -> None:
-        if self._publishing:  # an outcome may bring the next block
-            return
-        self._publishing = True
-        try:
-            while self._waiting and self._connection is not None and not self._retries.waits:
-                if len(self._under_way) >= self._config.max_unacked:
-                    break
-                self._publish_one(self._connection.client, self._waiting.popleft())
-        finally:
-            self._publishing = False
+    def unfinished(self) -> Iterable[tuple[Block, int]]:
+        self._waiting.clear()
+        self._under_way.clear()
+        self._retries.forget()
+        held, self._held = self._held, {}
+        return ((sent.block, 0) for sent in held)
+
+    def stop_cause(self) -> NotConfirmed:
+        return NotConfirmed("walflow has stopped")
 
     def _publish_one(self, client: Client, message: NumberedMessage) -> None:
         sent, number = message
@@ -177,13 +178,12 @@ class MqttPublishing:
             self._retries.took(1)
             self._retries.passed()
             self._outcome(message, (None, reason) if code.is_failure else None)
-        self._publish()
+        self.sink.wake()
 
     def _not_taken(self, message: NumberedMessage, reason: str) -> None:
         """For the moment."""
         if self._inlet.replaceable:
-            self._outcome(message, (NotConfirmed, reason))
-            self._retries.wait(reason)
+            self._retries.wait(reason)  # all that it holds fails
         elif (refusal := self._retries.failed(message, reason)) is not None:
             self._outcome(message, refusal)
 
@@ -193,7 +193,7 @@ class MqttPublishing:
         else:
             self._waiting.extend(messages)
         self._again.value += len(messages)
-        self._publish()
+        self.sink.wake()
 
     def _has_others(self) -> bool:
         return bool(self._waiting or self._under_way)
@@ -206,11 +206,3 @@ class MqttPublishing:
         if not sent.left:
             del self._held[sent]
             sent.settle(self._inlet)
-
-    def _fail_held(self, reason: str) -> None:
-        self._waiting.clear()
-        self._under_way.clear()
-        self._retries.forget()
-        held, self._held = self._held, {}
-        for sent in held:
-            self._inlet.fail(sent.block, NotConfirmed(reason))

@@ -17,7 +17,7 @@ class MqttAway(WalflowError):
 
 
 class MqttConnector(Connector):
-    """Either of them."""
+    """What mqtt_subscriber and mqtt_publisher have in common."""
 
     codec: ClassVar[CodecUse] = CodecUse.REQUIRED
     messages: ClassVar[bool] = True

@@ -67,7 +67,7 @@ class ReceivedMessages:
         self._held[message.mid] = _digest(message), batch
 
     def batch_of(self, message: MQTTMessage) -> UnackedMessages | None:
-        """None: the message is new."""
+        """The unacked batch that the repeated message is of. None: the message is new."""
         digest, batch = self._held.get(message.mid, (b"", None))
         return batch if message.dup and digest == _digest(message) else None
 
@@ -96,13 +96,13 @@ class MqttSubscribing:
         out.gauge("connection_up", lambda: int(self._up))
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Receives messages until it is cancelled."""
         tls = self._config.client_tls
         contexts = Contexts(tls, self._out.log) if tls is not None else None
         await keep_connected(self._config, self._out, partial(self._one_connection, contexts), lambda reason: None)
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
-        """Why it ended. Raises MqttAway."""
+        """Runs one connection, and returns why it ended. Raises MqttAway."""
         config = self._config
         connection = MqttConnection(config, self._out, contexts, config.client_id, clean=False)
         connection.on_message = partial(self._on_message, connection)

@@ -14,9 +14,10 @@ from walflow.net.needs import to_reach, to_read
 class SchemaRegistry(Connector):
     """Avro whose schemas are in a registry with Confluent's protocol. An event that comes in is sent out again in the other form.
     `decode`: from the registry's wire format (a zero byte, 4 bytes of the schema's id, the value) to the value. `encode`: from the
-    value to the wire format. [Kafka](../howto/kafka.md#avro-with-a-schema-registry) shows both."""
+    value to the wire format. [Kafka](../../howto/kafka.md#avro-with-a-schema-registry) shows both."""
 
     ports: ClassVar[Ports] = Ports()
+    answers: ClassVar[bool] = True
     codec: ClassVar[CodecUse] = CodecUse.FORBIDDEN
 
     url: str = Field(

@@ -9,7 +9,21 @@ from typing import ClassVar, Final, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.udp.sockets import UdpOptions, connect_udp
-from walflow import Backoff, Block, Connector, Guarantee, Inlet, Need, Outlet, Ports, Risk, Timer, WalflowError
+from walflow import (
+    Backoff,
+    Block,
+    Connector,
+    Guarantee,
+    Inlet,
+    Need,
+    Outlet,
+    PeerSink,
+    Ports,
+    Risk,
+    SinkPeer,
+    Timer,
+    WalflowError,
+)
 from walflow.net import Address, on_thread, parse_address
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
@@ -78,13 +92,14 @@ class UdpClient(Connector):
         connected = await on_thread(inlet.scheduler, connect, socket.socket.close)
         with connected as sock:
             refusals = Refusals(sock, inlet, str(self.address))
-            sending = DatagramSending(sock, inlet, refusals)
-            inlet.serve(sending.accept)
+            sink = datagram_sink(sock, inlet, refusals)
+            sink.connected()
+            sink.serve(NotSent("there is no socket"))
             refusals.look()
             try:
                 await asyncio.get_running_loop().create_future()  # until it is cancelled
             finally:
-                sending.close()
+                await sink.close()
                 refusals.end()
 
 
@@ -95,65 +110,36 @@ class Datagrams(Protocol):
     def getsockopt(self, level: int, option: int, /) -> int: ...
 
 
-class DatagramSending:
-    """What waits to be sent, in order, if anything does: then the breaker is triggered."""
+class DatagramSending(SinkPeer):
+    """Each event of a block is a datagram."""
 
     def __init__(self, sock: Datagrams, inlet: Inlet, refusals: "Refusals") -> None:
         self._sock = sock
         self._inlet = inlet
         self._refusals = refusals
-        self._waiting: deque[Block] = deque()
-        self._sent = 0  # events of the first one
-        self._backoff = Backoff(FIRST_DELAY, LAST_DELAY, 2)
-        self._pumping = self._held = self._triggered = False
-        self._timer: Timer | None = None
 
-    def __repr__(self) -> str:
-        return f"<DatagramSending {len(self._waiting)} blocks wait, {self._sent} events of the first are sent>"
+    def send(self, waiting: deque[Block]) -> bool:
+        while waiting:
+            if not self._send_first(waiting):
+                return False
+        return True
 
-    def accept(self, block: Block) -> None:
-        self._waiting.append(block)
-        if self._triggered and self._inlet.replaceable:
-            self._give_up()
-        else:
-            self._pump()
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._held = True
-        self._give_up()
-
-    def _give_up(self) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        done, self._sent = self._sent, 0
-        for block in waiting:
-            self._inlet.fail(block, NotSent("the datagram was not sent"), done)
-            done = 0
-
-    def _pump(self) -> None:
-        if self._pumping:  # an ack may bring the next block
-            return
-        self._pumping = True
-        while self._waiting and not self._held:
-            self._send_first()
-        self._pumping = False
-
-    def _send_first(self) -> None:
-        block = self._waiting[0]
-        for message in self._inlet.messages(block)[self._sent :]:
+    def _send_first(self, waiting: deque[Block]) -> bool:
+        block, sink = waiting[0], self.sink
+        for message in self._inlet.messages(block)[sink.done :]:
             problem = self._send(message)
             if problem is None:
-                self._sent += 1
+                sink.done += 1
             elif problem.errno == errno.EMSGSIZE:
-                self._reject(block, len(message))
-                return
+                self._reject(waiting, len(message))
+                return True
             else:
-                self._hold(problem)
-                return
-        self._waiting.popleft()
-        self._sent = 0
+                sink.troubled(NotSent(f"cannot send: {problem.strerror or problem}"))
+                return False
+        waiting.popleft()
+        sink.done = 0
         self._inlet.ack(block)
+        return True
 
     def _send(self, message: bytes) -> OSError | None:
         problem: OSError | None = None
@@ -166,48 +152,35 @@ class DatagramSending:
             except OSError as error:
                 return error
             else:
-                self._delivers()
+                self.sink.delivered()
                 return None
         return problem
 
-    def _reject(self, block: Block, size: int) -> None:
-        """The next event of the block, which is larger than a datagram may be."""
-        self._waiting.popleft()
-        sizes = [self._sent, 1, block.frames.count - self._sent - 1]
+    def _reject(self, waiting: deque[Block], size: int) -> None:
+        """The next event of the first block, which is larger than a datagram may be."""
+        block = waiting.popleft()
+        sent, self.sink.done = self.sink.done, 0
+        sizes = [sent, 1, block.frames.count - sent - 1]
         parts = iter(block.split([size for size in sizes if size]))
-        if self._sent:
+        if sent:
             self._inlet.ack(next(parts))
-            self._sent = 0
         refused = next(parts)
-        self._waiting.extendleft(parts)
+        waiting.extendleft(parts)
         self._inlet.reject(refused, f"event of {size} bytes is more than a datagram to this peer holds")
 
-    def _hold(self, problem: OSError) -> None:
-        self._held = True
-        delay = self._backoff.next()
-        self._timer = self._inlet.scheduler.call_later(delay, self._go_on)
-        if delay > PATIENT and not self._triggered:
-            self._triggered = True
-            self._inlet.trigger(f"cannot send: {problem.strerror or problem}")
-            if self._inlet.replaceable:
-                self._give_up()
+    def stop_cause(self) -> WalflowError:
+        return NotSent("the datagram was not sent")
 
-    def _go_on(self) -> None:
-        self._held = False
-        if self._waiting:
-            self._pump()
-        else:
-            self._restore()  # it was given up: the next one is to show whether it can be sent
 
-    def _delivers(self) -> None:
-        if self._backoff.failures:
-            self._backoff.reset()
-        self._restore()
-
-    def _restore(self) -> None:
-        if self._triggered:
-            self._triggered = False
-            self._inlet.restore()
+def datagram_sink(sock: Datagrams, inlet: Inlet, refusals: "Refusals") -> PeerSink:
+    """The system often takes the next datagram a moment later: only longer waits stop the sources."""
+    return PeerSink(
+        inlet,
+        DatagramSending(sock, inlet, refusals),
+        gathers=False,
+        backoff=Backoff(FIRST_DELAY, LAST_DELAY, 2),
+        patience=PATIENT,
+    )
 
 
 class Refusals:

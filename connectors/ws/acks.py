@@ -82,6 +82,9 @@ class MessagesPonged(MessagesWritten):
         for _ in range(count):
             self._inlet.ack(self._outstanding.popleft())
 
+    def unanswered(self, unwritten: Sequence[Block]) -> int:
+        return sum(block.frames.count for block in self._outstanding)
+
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
         outstanding, self._outstanding = self._outstanding, deque()
         self._begin()
@@ -206,6 +209,9 @@ class MessagesReturned(MessagesWritten):
         while self._outstanding and not self._outstanding[0].left:
             self._outstanding.popleft()
         self._inlet.ack(sent.block)
+
+    def unanswered(self, unwritten: Sequence[Block]) -> int:
+        return sum(sent.left for sent in self._outstanding)
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
         """Only events that were not sent back are sent again."""

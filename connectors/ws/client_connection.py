@@ -11,7 +11,8 @@ from connectors.ws.acks import MessagesWritten
 from connectors.ws.wire import SHOWN, SILENT, FrameWire
 from walflow import Block, Stream
 from walflow.net import NoSecret
-from walflow.net.client import CLOSING, StreamClient
+from walflow.net.client import StreamClient
+from walflow.net.client_sink import CLOSING
 from walflow.net.connection import Connection
 from walflow.net.secrets import bearer
 from walflow.net.writing import Writing
@@ -94,7 +95,7 @@ class WsConnection(Connection):
             self._receive()
 
     def _receive(self) -> None:
-        """A turn."""
+        """Reads what came, for one turn of the event loop."""
         read, self._unread = self._wire.receive_turn(self._unread)
         self._heard = self._heard or (self._wire.open and bool(read.messages or read.pongs))
         for payload in read.pongs:

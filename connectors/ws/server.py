@@ -103,7 +103,7 @@ class WsPeer(Peer):
         self._after(seconds, lambda: self._fail(f"no handshake within {seconds:g} s"))
 
     def _shake(self, data: bytes) -> bytes:
-        """What follows the request."""
+        """Reads the request of the handshake. Returns the bytes that follow it."""
         read, rest = self._wire.receive_head(data)
         if self._protocol.handshake_exc is not None:
             self._flush()
@@ -173,7 +173,7 @@ class WsPeer(Peer):
         self._ours.out.next_turn(lambda: self._resume("turn"))
 
     def _receive(self) -> None:
-        """A turn."""
+        """Reads what came, for one turn of the event loop."""
         self._receiving = True
         read, self._unread = self._wire.receive_turn(self._unread)
         if read.messages and not self._closing:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from walflow.admin import reference
 from walflow.admin.rates import OVER, Rates
 from walflow.delivery.ages import MARKS, Ages
 from walflow.metrics import CATALOGUE, BucketedValues, Metrics, exposed
@@ -60,11 +59,6 @@ def test_every_metric_that_the_code_counts_is_in_the_catalogue() -> None:
     counted = {name for file in ours for name in named.findall(file.read_text())}
     assert "received_events_total" in counted
     assert counted - CATALOGUE.keys() == set(), "these want a line in walflow/metrics.py"
-
-
-def test_the_reference_is_what_the_code_says() -> None:
-    page = ROOT / "docs" / "reference" / "metrics.md"
-    assert page.read_text() == reference.page(), f"python -m {reference.__name__} > {page.relative_to(ROOT)}"
 
 
 def test_rates_are_over_the_last_seconds() -> None:

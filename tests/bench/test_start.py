@@ -4,7 +4,6 @@ from pathlib import Path
 
 from bench.start import MANY, flow
 from walflow.plan import load
-from walflow.plan.regions import regions
 
 
 def test_the_flow_has_as_many_pipelines_and_all_are_compiled(tmp_path: Path) -> None:
@@ -12,4 +11,4 @@ def test_the_flow_has_as_many_pipelines_and_all_are_compiled(tmp_path: Path) -> 
     file.write_text(flow(MANY), "utf-8")
     assembly, said = load([file])
     assert assembly is not None, said
-    assert len([region for plan in assembly.pipelines for region in regions(plan)]) == MANY
+    assert len([region for plan in assembly.pipelines for region in plan.regions]) == MANY

@@ -25,3 +25,8 @@ def test_a_missing_argument_comes_with_an_example(words: tuple[str, ...]) -> Non
     result = CliRunner().invoke(app(), list(words), prog_name="walflow", env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert f"For example: walflow {' '.join(words)} " in result.output
+
+
+def test_a_value_that_an_option_does_not_have() -> None:
+    result = CliRunner().invoke(app(), ["graph", "--format", "png", "main.troy"], env={"COLUMNS": "200"})
+    assert "Invalid value for '--format': 'png' is not one of 'mermaid', 'dot', 'svg'." in result.output

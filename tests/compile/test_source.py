@@ -21,7 +21,6 @@ from walflow.compile.region import Region, Rule
 from walflow.diagnostics import Source, Span
 from walflow.event import Frames
 from walflow.framing import LINES
-from walflow.plan.regions import regions
 from walflow_kernel.errors import CannotEvaluate
 
 HOSTILE = [
@@ -135,7 +134,7 @@ deploy flow main;
 """.replace("connect /connector/null to /pipeline/way;\n", "")
     )
     [plan] = assembly.pipelines
-    [region] = regions(plan)
+    [region] = plan.regions
     compiled = compile_region(region)
     assert "# main.troy:6: select event.a from in where event.b > 1 into out;" in compiled.source
     outcome = compiled.run(Decoded([0, 1], [{"a": 1, "b": "x"}, {"b": 2}]), call())

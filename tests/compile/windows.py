@@ -17,7 +17,6 @@ from walflow.lang.deploy import pipeline
 from walflow.lang.modules import Library
 from walflow.lang.parser import parse_query
 from walflow.plan.pipelines import plan_pipeline
-from walflow.plan.regions import regions
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import State
 from walflow_kernel.windows.ticks import TICK_NS
@@ -111,7 +110,7 @@ def query(text: str) -> Compiled:
     config = pipeline(definition.name._replace(text="test"), definition, definition.name, library, said.append)
     plan = plan_pipeline(config, {}, said.append)
     assert not has_errors(said), said
-    [region] = regions(plan)
+    [region] = plan.regions
     return compile_region(region)
 
 

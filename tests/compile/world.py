@@ -8,7 +8,7 @@ from tests.compile.interpreter import Interpreter
 from walflow.compile.compiled import BlockCall, Compiled
 from walflow.compile.compiling import compile_region
 from walflow.compile.constant import Constant
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.compile.nodes import Expr
 from walflow.compile.program import ScriptOf, Term
 from walflow.compile.reads import Decoded
@@ -82,7 +82,7 @@ def call(meta: Mapping[str, object] | None = None, position: int = 0) -> BlockCa
 def read(text: str, uses: str = USES) -> tuple[Evaluable | None, list[str]]:
     """As the target of a select, with what is said of it."""
     said: list[Diagnostic] = []
-    found = resolved(parsed(text, said), Names(_shipped(uses), {}, said.append))
+    found = resolved(parsed(text, said), Names(shipped(uses), {}, said.append))
     return None if found is None else Evaluable(found), [diagnostic.message for diagnostic in said]
 
 
@@ -101,7 +101,7 @@ def term(text: str) -> Term:
 def configured(text: str) -> tuple[Constant | None, list[str]]:
     """As a value behind `with`."""
     said: list[Diagnostic] = []
-    found = fold(parsed(text, said), Names(_shipped(), {}, said.append))
+    found = fold(parsed(text, said), Names(shipped(), {}, said.append))
     return found, [diagnostic.message for diagnostic in said]
 
 
@@ -114,7 +114,7 @@ def parsed(text: str, said: list[Diagnostic]) -> Expr:
 
 
 @cache
-def _shipped(uses: str = USES) -> ModuleBlock:
+def shipped(uses: str = USES) -> ModuleBlock:
     said: list[Diagnostic] = []
     block = Library(Path("/nonexistent"), said.append).file(Source("uses.troy", uses))
     assert not said

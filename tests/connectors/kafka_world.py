@@ -52,6 +52,22 @@ def committed(brokers: str, topic: str, partition: int = 0) -> int:
     return place.offset
 
 
+class CountingScheduler(LoopScheduler):
+    """Counts the jobs of its thread: reads, and questions to a broker."""
+
+    jobs = 0
+
+    def submit(
+        self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, urgent: bool = False
+    ) -> None:
+        self.jobs += 1
+        super().submit(job, done, urgent=urgent)
+
+
+def jobs_of(half: MemoryInlet | MemoryOutlet) -> int:
+    return cast(CountingScheduler, half.scheduler).jobs
+
+
 @asynccontextmanager
 async def producing(
     brokers: str,
@@ -61,7 +77,7 @@ async def producing(
     make: Callable[..., Producer] = Producer,
     **config: object,
 ) -> AsyncIterator[MemoryInlet]:
-    scheduler = LoopScheduler("kafka")
+    scheduler = CountingScheduler("kafka")
     inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
     connector = KafkaProducer.model_validate({"brokers": brokers.split(","), "topic": topic, **config})
     task = asyncio.ensure_future(KafkaProducing(connector, inlet, make).run())
@@ -76,7 +92,7 @@ async def consuming(
     brokers: str, topic: str, *, session_ms: int = 45_000, **config: object
 ) -> AsyncIterator[MemoryOutlet]:
     """In the group that has the topic's name. `session_ms`: the mock cluster lets a second member in after so long."""
-    scheduler = LoopScheduler("kafka")
+    scheduler = CountingScheduler("kafka")
     out = MemoryOutlet(cast(VirtualScheduler, scheduler))
     mode = {"custom": {"rdkafka_options": {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 100}}}
     keys = {"brokers": brokers.split(","), "topics": [topic], "group_id": topic, "mode": mode, **config}

@@ -30,7 +30,7 @@ def test_at_once_it_is_said_what_is_said_event_by_event(
     if quick is None:
         return
     out = World().source(Taker(), codec=codec, framing=Incoming((), MESSAGES))
-    judging = judge(body, kind, out, LIMITS, all_or_none=all_or_none)
+    judging = judge(body, kind, out, out.codec, LIMITS, all_or_none=all_or_none)
     assert said(quick) == said(_result(judging))
 
 
@@ -66,7 +66,7 @@ def test_a_turn_has_so_many_bytes_too(kind: Kind) -> None:
     framing = Incoming((), MESSAGES) if kind != "framed" else Incoming((), LINES)
     out = World().source(Taker(), codec=JSON, framing=framing)
     limits = BodyLimits(body=1 << 23, event=1 << 20, events=5)
-    judging = judge(body, kind, out, limits, all_or_none=True)
+    judging = judge(body, kind, out, out.codec, limits, all_or_none=True)
     turns = len(list(judging_turns := _Turns(judging)))
     assert judging_turns.judged is not None
     assert sum(frames.count for frames in judging_turns.judged.frames) == 3

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from aiohttp import web
+from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
 from connectors.http import HttpClient
@@ -40,6 +41,7 @@ class Peer:
     def __init__(self, *script: web.Response | int | BaseException) -> None:
         self.script = list(script)
         self.got: list[Got] = []
+        self.all_headers: list[CIMultiDictProxy[str]] = []
         self.at_once = 0  # requests without an answer
         self.most_at_once = 0
         self.hold: asyncio.Event | None = None
@@ -52,6 +54,7 @@ class Peer:
             if self.hold is not None:
                 await self.hold.wait()
             self.got.append(Got(body, dict(request.headers)))
+            self.all_headers.append(request.headers)
             said = self.script.pop(0) if self.script else 200
         finally:
             self.at_once -= 1

@@ -81,12 +81,12 @@ async def answering(
     world, err, kept = World(), Taker("f::err", ack=True), list[Block]()
     between = FlowOf(flow or (lambda block, _: kept.append(block)))
     out = world.source(between, codec=codec, framing=Incoming((), MESSAGES))
-    sink = world.sink(codec, MESSAGES, err=err)
+    connector = HttpServer.model_validate({"url": "127.0.0.1:0", **config})
+    sink = world.sink(connector.sink_codec(codec), MESSAGES, err=err)
     sink.behind_log = behind_log
     between.sink = sink
     lines = Lines()
     out.log = lines  # type: ignore[assignment]
-    connector = HttpServer.model_validate({"url": "127.0.0.1:0", **config})
     task = asyncio.ensure_future(connector.run(sink, out))
     await until(lambda: lines.port is not None or task.done())
     assert lines.port is not None, task

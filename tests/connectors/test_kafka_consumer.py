@@ -12,7 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.kafka import KafkaConsumer
-from tests.connectors.kafka_world import cluster, committed, consuming, put, until
+from connectors.kafka.consuming import POLL
+from tests.connectors.kafka_world import cluster, committed, consuming, jobs_of, put, until
 from walflow import Block
 from walflow.testing import MemoryOutlet
 
@@ -152,8 +153,14 @@ async def test_brokers_that_are_away_are_named_before_the_first_assignment(topic
         silent.bind(("127.0.0.1", 0))  # and it does not listen
         async with consuming(f"127.0.0.1:{silent.getsockname()[1]}", topic) as out:
             await until(lambda: out.explained())
+            assert (
+                jobs_of(out) * POLL < 2
+            )  # seconds, of which a busy machine has more: by how long each read may take
             assert "refused" in out.explained()
             assert out.explained() == out.logged[-1]["reason"]
+            before = jobs_of(out)
+            await until(lambda: jobs_of(out) > before + 8)
+            assert len(out.logged) == 1, "librdkafka says it again and again, with other milliseconds"
 
 
 MOCK = """

@@ -8,7 +8,7 @@ from typing import IO, Literal
 import pytest
 
 import connectors.stdio
-from connectors.stdio import Console, SharedBreaker, Stdio, own_descriptor, read
+from connectors.stdio import Stdio, console, own_descriptor, read
 from walflow.contract import CodecUse, Guarantee, Ports
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -57,7 +57,7 @@ class Sink:
     def __init__(self, fd: int | None) -> None:
         self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler)
-        self.console = Console(self.inlet, fd)
+        self.console = console(self.inlet, fd)
         self.inlet.serve(self.console.accept)
 
     def write(self, *events: bytes) -> None:
@@ -302,20 +302,6 @@ async def test_an_event_goes_where_its_input_says(
     assert len(inlet.acked) == 3
     task.cancel()
     await scheduler.settle()
-
-
-async def test_one_stream_that_is_not_read_triggers_until_both_are(
-    pipe: Pipe, other: Pipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheduler = VirtualScheduler()
-    inlet = MemoryInlet(scheduler)
-    breaker = SharedBreaker(inlet)
-    breaker.trigger("stdout", "stdout waits")
-    breaker.trigger("stderr", "stderr waits")
-    breaker.restore("stderr")
-    assert inlet.breaker == "stdout waits"
-    breaker.restore("stdout")
-    assert inlet.breaker is None
 
 
 async def test_a_closed_stream_that_no_event_is_for_does_no_harm(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.udp import UdpClient
-from connectors.udp.client import AT_ONCE, DatagramSending, Refusals
+from connectors.udp.client import AT_ONCE, Refusals, datagram_sink
 from connectors.udp.sockets import CannotSend
+from walflow import PeerSink
 from walflow.framing import MESSAGES
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -117,9 +118,10 @@ class Socket:
         return 0
 
 
-def sending(sock: Socket, *, replaceable: bool = False) -> tuple[MemoryInlet, DatagramSending]:
+def sending(sock: Socket, *, replaceable: bool = False) -> tuple[MemoryInlet, PeerSink]:
     inlet = MemoryInlet(VirtualScheduler(), replaceable=replaceable)
-    sink = DatagramSending(sock, inlet, Refusals(sock, inlet, "peer"))
+    sink = datagram_sink(sock, inlet, Refusals(sock, inlet, "peer"))
+    sink.connected()
     inlet.serve(sink.accept)
     return inlet, sink
 
@@ -158,38 +160,18 @@ def test_what_is_behind_an_event_that_is_too_large_keeps_its_place() -> None:
 
 
 def test_stopping_fails_what_was_not_sent() -> None:
-    sock = Socket()
-    inlet, sink = sending(sock)
-
     class Third(Socket):
         def send(self, data: bytes, /) -> int:
             if data == b"3":
                 self.failing = [errno.ENOBUFS]
             return super().send(data)
 
-    sink._sock = Third()
+    inlet, sink = sending(Third())
     inlet.give(inlet.lines_of(b"1", b"2", b"3", b"4"), inlet.lines_of(b"5"))
-    sink.close()
+    asyncio.run(sink.close())
     assert inlet.failed == [(b"3\n4\n", "the datagram was not sent"), (b"5\n", "the datagram was not sent")]
     assert inlet.settled[0].done == 2
     assert inlet.scheduler.timers == []
-
-
-def test_where_others_can_take_them_they_are_failed_until_one_is_sent() -> None:
-    sock = Socket(*[errno.ENETDOWN] * 7)
-    inlet, _ = sending(sock, replaceable=True)
-    inlet.give(inlet.lines_of(b"1"))
-    inlet.scheduler.advance(0.2)
-    assert inlet.breaker is not None
-    assert [data for data, _ in inlet.failed] == [b"1\n"]
-    inlet.scheduler.advance(0.2)
-    assert inlet.breaker is None  # the next one tries, and is not held as long
-    inlet.give(inlet.lines_of(b"2"))
-    assert inlet.breaker is not None
-    assert [data for data, _ in inlet.failed] == [b"1\n", b"2\n"]
-    inlet.scheduler.advance(1)
-    inlet.give(inlet.lines_of(b"3"))
-    assert inlet.acked == [b"3\n"]
 
 
 def test_refused_again_and_again_it_is_held() -> None:

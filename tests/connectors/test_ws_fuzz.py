@@ -133,7 +133,7 @@ def test_a_client_takes_anything(shaken: bool, pieces: list[bytes], sizes: list[
             config, inlet, outlet, peer="h:1", meta={}, connect=connect, acks=acks, reads_answers=True
         )
         connection = WsConnection(client, config, acks)
-        client.sink.accept(inlet.lines_of(b"1", b"2"))
+        client.sink.sink.accept(inlet.lines_of(b"1", b"2"))
         pipe = Pipe()
         connection.connection_made(pipe)
         if shaken:
@@ -149,7 +149,7 @@ def test_a_client_takes_anything(shaken: bool, pieces: list[bytes], sizes: list[
         scheduler.advance(1)
         connection.abort()
         assert not inlet.acked or b"1\n2\n" in inlet.acked
-        held = [*client.sink._held]
+        held = [*client.sink.sink.waiting]
         assert len(held) + len(inlet.acked) == 1  # nothing is lost, whatever came
         for block in held:
             inlet.ack(block)

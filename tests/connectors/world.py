@@ -10,7 +10,7 @@ from typing import Self
 
 from connectors.file.appending import Appending
 from connectors.file.output import Output
-from connectors.file.writing import FileWriter
+from connectors.file.writing import file_sink
 from walflow.disk import Disk, Landed, RealDisk
 from walflow.event import Origin
 from walflow.testing import MemoryInlet, VirtualScheduler
@@ -25,7 +25,7 @@ class Sink:
         self.scheduler = VirtualScheduler()
         self.inlet = MemoryInlet(self.scheduler, behind_log=True, sole_path=sole_path)
         self.output = output
-        self.writer = FileWriter(self.inlet, output)
+        self.writer = file_sink(self.inlet, output)
 
     def start(self) -> Self:
         self.writer.start()
@@ -54,7 +54,7 @@ class Sink:
         for fd in (self.output._fd, sidecar and sidecar._lock.fd):
             if fd is not None:
                 os.close(fd)
-        held = [*(self.writer._batch.blocks if self.writer._batch else ()), *self.writer._waiting]
+        held = [*(self.writer._job.blocks if self.writer._job else ()), *self.writer.waiting]
         for block in held:
             self.inlet.fail(block, Killed())
 

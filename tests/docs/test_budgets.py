@@ -40,6 +40,7 @@ VALUES: Final = {
     "levels that JSON nests": json.DEEPEST,
     "commas in a line of `influx`": influx.MEMBERS,
     "bytes of a value that a script makes": weight.HEAVIEST,
+    "bytes of values that the scripts of an event compare, walk and hand to functions, in all": weight.MOST_USED,
     "characters or elements that one function makes": values.LONGEST,
     "turns of a function with `recur`": records.MOST_TURNS,
     "bytes searched by one `re::replace_all`, `re::split` or `rerg`": regex.SEARCHED,

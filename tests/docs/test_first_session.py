@@ -13,7 +13,10 @@ def test_the_first_session() -> None:
 
 def test_what_differs_is_masked() -> None:
     page = Page({"20001": "65535", "walflow 9.8.8": "walflow 1.0.1"})
-    printed = "walflow 9.8.8\r\n\x1b[1mwalflow 9.8.7\x1b[0m, pid 17, up 2 min: ready\r\n :20001 120001\r\n a  read/s acked/s disk\r\n b    17.5       0  32M\r\n"
+    printed = (
+        "walflow 9.8.8\r\n\x1b[1mwalflow 9.8.7\x1b[0m, pid 17, up 2 min: ready\r\n"
+        " :20001 120001\r\n a  read/s acked/s disk\r\n b    17.5       0  32M\r\n"
+    )
     assert page.masked(printed) == [
         "walflow 1.0.1",
         "walflow 1.0.0, pid 4242, up 9 s: ready",

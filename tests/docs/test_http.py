@@ -1,4 +1,4 @@
-"""The tables of docs/reference/http.md have what the code answers and tells, and nothing else."""
+"""The tables of the pages of http_server and http_client have what the code answers and tells, and nothing else."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,8 @@ from connectors.http.posting import AWAY, TOO_MUCH
 from tests.connectors.test_http_replies import answering
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reference" / "http.md").read_text("utf-8")
+PAGES = ROOT / "docs" / "reference" / "connectors"
+PAGE = "".join((PAGES / f"{name}.md").read_text("utf-8") for name in ("http_server", "http_client"))
 
 
 def statuses(section: str) -> list[str]:

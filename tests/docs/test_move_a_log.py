@@ -1,4 +1,5 @@
-"""docs/howto/move-a-log.md, typed as it stands: with other directories, and with a daemon in the place of the service."""
+"""docs/howto/move-a-log.md, typed as it stands: with other directories, and with a daemon in the place of the
+service."""
 
 import re
 import subprocess

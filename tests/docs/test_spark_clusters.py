@@ -1,4 +1,4 @@
-"""The manifests of docs/howto/spark-clusters.md: what Kubernetes takes, and what fits together."""
+"""packaging/kubernetes-spark.yaml, of docs/howto/spark-clusters.md: what Kubernetes takes, and what fits together."""
 
 import re
 from pathlib import Path
@@ -11,14 +11,13 @@ from walflow.diagnostics import render_all
 from walflow.plan import load
 from walflow.registry import connectors
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "spark-clusters.md"
+FILE = Path(__file__).parents[2] / "packaging" / "kubernetes-spark.yaml"
 KUBERNETES = "1.31"
 
 
 @pytest.fixture(scope="module")
 def manifests() -> dict[str, Any]:
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+    return {one["kind"]: one for one in yaml.safe_load_all(FILE.read_text("utf-8"))}
 
 
 def test_kubernetes_takes_them(manifests: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The tutorial, typed as it stands; and the pages that are made from the code."""
+"""The tutorial, typed as it stands."""
 
 import os
 import re
@@ -9,11 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.system.daemon import ROOT, free_port
-from walflow.cli import app
-from walflow.cli.reference import PAGES, file_of
 
 DOCS = ROOT / "docs"
 STEPS = re.compile(r"```sh\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
@@ -62,22 +59,3 @@ def typed(script: str, folder: Path) -> str:
                 os.killpg(bash.pid, signal.SIGKILL)
     assert bash.returncode == 0, err.read_text()
     return out.read_text()
-
-
-@pytest.mark.test  # a page asks for what the machine has: a process is started
-@pytest.mark.parametrize("name", PAGES)
-def test_pages_that_are_made_are_up_to_date(name: str) -> None:
-    page = file_of(name, DOCS / "reference").read_text("utf-8")
-    assert page == PAGES[name](page), "make pages"
-
-
-def test_the_picture_is_what_graph_draws() -> None:
-    flow = ROOT / "walflow" / "cli" / "new" / "templates" / "echo" / "main.troy"
-    drawn = CliRunner().invoke(app(), ["graph", str(flow), "--format", "svg"]).output
-    assert (DOCS / "images" / "echo.svg").read_text("utf-8") == drawn
-
-
-def test_every_page_can_be_found_from_the_first() -> None:
-    linked = set(re.findall(r"\]\(([a-z-]+/[a-z0-9-]+\.md)\)", (DOCS / "index.md").read_text("utf-8")))
-    pages = {str(page.relative_to(DOCS)) for page in DOCS.glob("*/*.md") if page.parent.name != "decisions"}
-    assert pages <= linked

@@ -8,8 +8,6 @@ import pytest
 from tests.compile.test_differential import compare
 from walflow.cases import find, judge
 from walflow.cases.subject import read_subject
-from walflow.compile.compiling import compile_region
-from walflow.plan.regions import regions
 
 HERE = Path(__file__).parent
 FOUND = find([HERE])
@@ -28,8 +26,8 @@ def test_the_plain_interpreter_and_every_way_to_decode_say_the_same(name: str) -
     assert subject is not None
     payloads = [given.payload for given in case.given() if given.payload is not None]
     for plan in subject.assembly.pipelines:
-        for region in regions(plan):
-            if not compile_region(region).windowed:  # see tests/compile/test_windows.py
+        for region in plan.regions:
+            if not plan.regions.compiled(region.entry).windowed:  # see tests/compile/test_windows.py
                 compare(region, payloads)
 
 

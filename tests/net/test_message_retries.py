@@ -1,13 +1,15 @@
 """Outage or poison, for messages that have their outcomes one by one: a sink over MessageRetries, in virtual time."""
 
+from collections import deque
 from collections.abc import Sequence
 
+from walflow import Block, PeerSink, SinkPeer
 from walflow.errors import HandedBack
 from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, SentBlock
 from walflow.testing import MemoryInlet, VirtualScheduler
 
 
-class Sink:
+class Sink(SinkPeer):
     """Its peer takes what is not in `refuses`. `sent`: each message that was sent, in order."""
 
     def __init__(self, *refuses: bytes, behind_log: bool = True) -> None:
@@ -18,28 +20,34 @@ class Sink:
         self.waiting: list[NumberedMessage] = []
         self.held: dict[SentBlock, None] = {}
         self.causes: list[type[NotConfirmed] | None] = []
-        self.retries = MessageRetries(self.inlet, self.again, lambda: bool(self.waiting), topic="t")
-        self.inlet.serve(lambda block: self.give(SentBlock(block, block.frames.payloads())))
+        PeerSink(self.inlet, self, gathers=False)
+        self.retries = MessageRetries(self.inlet, self.sink, self.again, lambda: bool(self.waiting), topic="t")
+        self.sink.connected()
+        self.inlet.serve(self.sink.accept)
 
     def come(self, *payloads: bytes) -> None:
         self.inlet.give(self.inlet.lines_of(*payloads))
 
-    def give(self, sent: SentBlock) -> None:
-        self.held[sent] = None
-        self.waiting += [(sent, number) for number in range(sent.left)]
-        self.retries.came()
-        self.send()
-
     def again(self, messages: Sequence[NumberedMessage], first: bool) -> None:
         at = 0 if first else len(self.waiting)
         self.waiting[at:at] = messages
-        self.send()
+        self.sink.wake()
 
-    def close(self) -> None:
+    def end(self) -> None:
         for sent in self.held:
             self.inlet.fail(sent.block, NotConfirmed("stopped"))
 
-    def send(self) -> None:
+    def send(self, waiting: deque[Block]) -> bool:
+        while waiting:
+            block = waiting.popleft()
+            sent = SentBlock(block, block.frames.payloads())
+            self.held[sent] = None
+            self.waiting += [(sent, number) for number in range(sent.left)]
+            self.retries.came()
+        self.send_messages()
+        return True
+
+    def send_messages(self) -> None:
         while self.waiting and not self.retries.waits:
             message = sent, number = self.waiting.pop(0)
             self.sent.append(sent.messages[number])
@@ -91,7 +99,7 @@ def test_one_that_is_never_taken_waits_alone_while_others_pass_and_then_fails_al
     assert [failed for failed, _ in sink.inlet.failed] == [b"bad\n"]
     assert sink.inlet.failed[0][1] == "not now (6 times, and others were taken)"
     assert sink.sent.count(b"bad") == 6
-    assert len(sink.inlet.triggered) == 3, "three waits in a row stopped the others, to keep the order"
+    assert len(sink.inlet.failed_tries) == 3, "three waits in a row stopped the others, to keep the order"
     assert sink.inlet.breaker is None
     assert len(sink.inlet.acked) == 102
 
@@ -119,7 +127,7 @@ def test_what_comes_through_the_half_open_breaker_shows_whose_fault_it_is() -> N
     sink.come(b"more")
     assert len(sink.inlet.acked) == 2
     assert sink.inlet.failed == [], "two others do not make three attempts"
-    sink.close()
+    sink.end()
 
 
 def test_an_outage_that_begins_while_one_waits_alone_counts_nothing_more() -> None:
@@ -131,4 +139,4 @@ def test_an_outage_that_begins_while_one_waits_alone_counts_nothing_more() -> No
     sink.scheduler.advance(300)
     assert sink.inlet.failed == []
     assert {part.attempts for part in sink.inlet.failed_events(9).parts} <= {0, 1}
-    sink.close()
+    sink.end()

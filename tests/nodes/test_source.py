@@ -275,6 +275,25 @@ def test_without_a_framing_each_read_is_an_event() -> None:
     assert [block.values for block in taker.blocks] == [[{"a": 1}], [[1]]]
 
 
+@pytest.mark.parametrize(
+    ("read", "cut"),
+    [
+        (b'{"a":1}\n{"a":2}\n', True),
+        (b'{"a":1}\r\n{"a"', True),
+        (b'":1}\n{"a":2}\n', True),
+        (b'{"a":1}x\n', False),
+        (b'{\n "a": x\n}', False),
+        (b"x\ny\n", False),
+    ],
+)
+def test_a_read_that_holds_several_lines_says_how_a_stream_is_cut(read: bytes, cut: bool) -> None:
+    bad = Taker("f::err", ack=True)
+    World().source(Taker(), bad, framing=WHOLE).stream({}).feed(read)
+    (record,) = errors(bad)
+    assert str(record["error"]).startswith("not JSON: ")  # type: ignore[index]
+    assert ('`preprocessors = ["separate"]`' in str(record["error"])) is cut  # type: ignore[index]
+
+
 def sent(data: bytes, settled: list[Receipt]) -> Block:
     owed = Receipt(settled.append, 1)
     return Block(StreamId("f::log", 1, 1), Frames(data, 1, LINES), JSON, owed, ingest_ns=0, meta={})

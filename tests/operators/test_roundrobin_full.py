@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from connectors.file.appending import Appending
-from connectors.file.output import Output
-from connectors.file.writing import FileWriter
+from connectors.file.output import FileBatch, Output
+from connectors.file.writing import file_sink
 from connectors.wal import RunningLog, Wal
 from tests.connectors.world import FailingDisk
 from tests.operators.flows import Running, Sink
+from walflow import JobSink
 from walflow.delivery import Arriving, Checkpoints, LogSink
 from walflow.delivery.tag import Tags
 from walflow.event import Block
@@ -59,7 +60,7 @@ class Files:
         self.disk = FailingDisk(errno.ENOSPC)
         self.paths = [directory / "full.log", directory / "well.log"]
         outputs = [make(str(path), self.disk, sync=True) for path in self.paths]
-        self.writers = [FileWriter(sink.node, output) for sink, output in zip(flow.sinks, outputs, strict=True)]
+        self.writers = [file_sink(sink.node, output) for sink, output in zip(flow.sinks, outputs, strict=True)]
         for writer in self.writers:
             writer.start()
         flow.world.scheduler.run()
@@ -99,7 +100,7 @@ def test_what_a_file_on_a_full_disk_cannot_take_the_other_gets(
         asyncio.run(closed(flow, writer))
 
 
-async def closed(flow: Running, writer: FileWriter) -> None:
+async def closed(flow: Running, writer: JobSink[FileBatch]) -> None:
     closing = asyncio.ensure_future(writer.close())
     await flow.world.scheduler.settle()
     await closing

@@ -11,7 +11,6 @@ from tests.lang.world import assembled
 from walflow.cases.folder import Case
 from walflow.cases.host import run
 from walflow.cases.subject import read_subject
-from walflow.plan.regions import regions
 
 WHAT = ["event", "event", "event", "event + 1", "[event]", '{"a": event}', "event.a", "event[0]", "1 / event"]
 WHERE = ["", "", "", "where event != 2", "where event > 1", 'where type::is_array(event) or event == {"a": 1}']
@@ -108,7 +107,7 @@ def test_a_compiled_region_goes_on_through_them_and_ends_at_operators(
     monkeypatch.chdir(tmp_path)
     assembly = assembled(FLOW)
     [plan] = assembly.pipelines
-    found = {region.entry: (list(region.places), region.exits) for region in regions(plan)}
+    found = {region.entry: (list(region.places), region.exits) for region in plan.regions}
     assert found == {
         "in": (["in", "q"], ["q/batch"]),
         "q/log/out": (["q/log/out", "q/out"], ["out"]),

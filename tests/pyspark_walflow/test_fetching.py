@@ -17,6 +17,7 @@ from tests.pyspark_walflow.impostor import HANG_UP, LOG, TOKEN, Answers, imposto
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given, records
 from tests.pyspark_walflow.reads import options, positions, wanted
+from walflow_kernel import log_records
 
 OK = wire.control(FrameKind.OK, {})
 
@@ -81,7 +82,7 @@ def data(directory: Path, first: int, *events: bytes) -> bytes:
     """A DATA frame whose first record is at `first`."""
     blocks = [Given([b"-"] * (first - 1)), Given(events)] if first > 1 else [Given(events)]
     seed, raw = records(directory, blocks)
-    start = raw.index(wire.SYNC, 1) if first > 1 else 0
+    start = raw.index(log_records.SYNC, 1) if first > 1 else 0
     return wire.frame(FrameKind.DATA, SEED.pack(seed) + raw[start:])
 
 
@@ -204,7 +205,7 @@ def test_files_that_do_not_hold_what_the_daemon_says_come_over_the_connection(
     elif damage == "no records":
         records_ = bytes(limit)
     else:
-        limit = records_.rindex(wire.SYNC)
+        limit = records_.rindex(log_records.SYNC)
     file.write_bytes(records_)
     asked: list[tuple[object, object]] = []
 

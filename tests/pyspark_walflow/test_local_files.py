@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from pyspark_walflow import wire
 from pyspark_walflow.local_files import FilePart, UnreadableFile
 from pyspark_walflow.wire import Damaged
 from tests.pyspark_walflow.logs import Given, records
+from walflow_kernel import log_records
 
 EVENTS = st.lists(
     st.lists(st.binary(max_size=300).map(lambda some: some.replace(b"\n", b"")), min_size=1, max_size=9)
@@ -32,7 +32,7 @@ def headers(pieces: list[bytes]) -> list[tuple[int, int]]:
     for data in pieces:
         at = 0
         while at < len(data):
-            _, length, position, _, _, count, *_ = wire.RECORD.unpack_from(data, at)
+            _, length, position, _, _, count, *_ = log_records.RECORD.unpack_from(data, at)
             found.append((position, count))
             at += (48 + length + 7) & ~7
         assert at == len(data)

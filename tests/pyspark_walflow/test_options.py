@@ -7,12 +7,10 @@ import pytest
 
 from pyspark_walflow.client import Endpoint
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.kafka import tables
-from pyspark_walflow.options import FROM_COMMITTED, Options, table
+from pyspark_walflow.options import FROM_COMMITTED, Options
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/reference/spark-source.md"
-KAFKA = ROOT / "docs/reference/spark-from-kafka.md"
+PAGE = ROOT / "docs/reference/spark.md"
 
 
 def test_what_nobody_says() -> None:
@@ -184,18 +182,13 @@ def test_no_token_at_all() -> None:
         Options.of({}).key({})
 
 
-def test_the_page_has_this_table() -> None:
-    assert table() in PAGE.read_text()
-
-
-def test_the_page_for_users_of_kafka_has_these_tables_and_names_tests_that_are_there() -> None:
-    page = KAFKA.read_text()
-    assert tables() in page
+def test_the_part_for_users_of_kafka_names_tests_that_are_there() -> None:
+    page = PAGE.read_text().partition("## From Spark's source for Kafka")[2]
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
     assert len(named) > 15
     for file, test in named:
         assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), (file, test)
-    rows = [line for line in page.partition("## Its options")[0].splitlines() if line.startswith("| ")]
+    rows = [line for line in page.partition("Its options")[0].splitlines() if line.startswith("| ")]
     assert all("`tests/" in row for row in rows[1:]), "each row has its test"
 
 

@@ -56,8 +56,8 @@ def test_a_task_gets_a_ticket_that_stages_and_no_more(bay: Bay) -> None:
 
 
 def test_a_connector_may_be_there_for_results_alone(tmp_path: Path) -> None:
-    """As docs/reference/spark-results.md has it."""
-    page = Path(__file__).parents[2] / "docs" / "reference" / "spark-results.md"
+    """As docs/reference/spark.md has it."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "spark.md"
     (text,) = re.findall(r"```troy\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     port, flow, out = free_port(), tmp_path / "results.troy", tmp_path / "rows.json"
     flow.write_text(text.replace("7700", str(port)))

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Final
 
 from release import debian, tree, wheels
@@ -27,9 +28,10 @@ SECONDS: Final = 60  # from `apt-get install` to an echo
 HEAD: Final = """\
 # On a bare Debian
 
-What an administrator types on a Debian 12 on which there is nothing yet, and what comes back: install the package, send to the echo
-service, kill it, upgrade it under load, remove it. `python -m tests.release.bare` typed it, into a Debian of its own that debootstrap
-made and systemd-nspawn booted, with loopback as its only network. A nightly test compares this page with a new run.
+What an administrator types on a Debian 12 on which there is nothing yet, and what comes back: install the package,
+send to the echo service, kill it, upgrade it under load, remove it. `python -m tests.release.bare` typed it, into a
+Debian of its own that debootstrap made and systemd-nspawn booted, with loopback as its only network. A nightly test
+compares this page with a new run.
 
 Each time is noon of one day, and processes are 4242.
 
@@ -99,7 +101,7 @@ class Transcript:
         self.parts: list[str] = []
 
     def say(self, words: str) -> None:
-        self.parts.append(f"{words}\n")
+        self.parts.append("\n\n".join(map(_wrapped, words.split("\n\n"))) + "\n")
 
     def type(self, line: str, shown: Callable[[str], str] = lambda text: text) -> str:
         """`shown`: what of the output the page has."""
@@ -109,6 +111,10 @@ class Transcript:
         lines = [row.rstrip() for row in printed.strip("\n").splitlines()]
         self.parts.append("\n".join(["```text", f"# {line}", *lines, "```"]) + "\n")
         return printed
+
+
+def _wrapped(paragraph: str) -> str:
+    return paragraph if "```" in paragraph or "\n" in paragraph else fill(paragraph, 116, break_on_hyphens=False)
 
 
 def session(folder: Path) -> str:

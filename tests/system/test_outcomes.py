@@ -237,6 +237,46 @@ def test_an_event_that_ends_each_connection_holds_up_no_other(tmp_path: Path) ->
             assert daemon.terminate() == 0, daemon.raw
 
 
+def test_an_event_that_ends_each_connection_of_an_echoing_peer_holds_up_no_other(tmp_path: Path) -> None:
+    taken: list[int] = []
+    connections: list[int] = []  # that have ended, when the first newer event was taken
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            for line in self.rfile:
+                if json.loads(line)["id"] == 0:
+                    connections.append(0)
+                    return
+                self.wfile.write(line)
+                taken.append(json.loads(line)["id"])
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        file = tmp_path / "main.troy"
+        keys = f'"url": "127.0.0.1:{server.server_address[1]}", "ack": "echo", "reconnect": {{"retry": {{"interval_ms": 10}}}}'
+        before = 'http_client\n  with codec = "json", config = {"url": "http://127.0.0.1:PORT/", CONFIG}'
+        assert before in FLOW
+        ours = f'tcp_client\n  with codec = "json", postprocessors = ["separate"], config = {{{keys}}}'
+        file.write_text(FLOW.replace(before, ours))
+        with running(file, tmp_path) as daemon:
+            client = Client(daemon.port())
+            client.send(b'{"id":0}\n')
+            wait_until(lambda: connections)
+            number = 1
+            while not records(tmp_path):
+                client.send(b'{"id":%d}\n' % number)
+                wait_until(partial(taken.__contains__, number))
+                if number == 1:
+                    assert len(connections) < 8  # of the 12 that a peer which is away has
+                number += 1
+            assert [record["event"]["id"] for record in records(tmp_path)] == [0]
+            client.close()
+            assert daemon.terminate() == 0, daemon.raw
+        server.shutdown()
+        thread.join()
+
+
 def test_status_says_why_an_event_stays_and_what_to_do(tmp_path: Path) -> None:
     server = Server(lambda ids: 500 if 7 in ids else 200)
     with serving(server):

@@ -12,6 +12,7 @@ from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, LostPositions
 from pyspark_walflow.wire import FrameKind, WireKey
 from tests.system.daemon import Daemon, free_port, running
+from walflow_kernel import log_records
 
 pytestmark = pytest.mark.nightly
 
@@ -153,7 +154,7 @@ def lines_of(client: Client, first: int, end: int, name: str) -> dict[int, bytes
         assert not isinstance(one, LostPositions), one
         data, at = bytes(one[1]), 0
         while at < len(data):
-            _, length, position, _, _, count, _, tag, _, _ = wire.RECORD.unpack_from(data, at)
+            _, length, position, _, _, count, _, tag, _, _ = log_records.RECORD.unpack_from(data, at)
             lines = data[at + 48 + tag : at + 48 + length].split(b"\n")
             found |= {
                 where: line

@@ -115,49 +115,6 @@ def test_any_range_gives_the_records_that_overlap_it(
         log.close()
 
 
-@pytest.mark.test
-@given(
-    sizes=SIZES,
-    chunk_size=st.sampled_from((1024, 5000, 1 << 17)),
-    window=st.integers(48, 3000),
-    where=st.lists(st.floats(0, 0.999), min_size=1, max_size=3),
-    share=st.floats(0, 1),
-)
-def test_what_is_damaged_is_lost_and_nothing_else(
-    sizes: list[tuple[int, int]], chunk_size: int, window: int, where: list[float], share: float
-) -> None:
-    """Bytes are turned anywhere behind the headers of chunks; what is given is right, and all of the range is
-    either given or lost."""
-    with TemporaryDirectory() as path:
-        log = Log(LogOptions(path, chunk_size, 100))
-        appended = fill(log, sizes)
-        for at in where:
-            chunk = log.chunks[int(at * len(log.chunks))]
-            offset = 160 + int(at * (chunk.end - 160))
-            with open(f"{path}/{chunk.name}", "r+b") as file:
-                file.seek(offset)
-                byte = file.read(1)
-                file.seek(offset)
-                file.write(bytes((byte[0] ^ 0x55,)))
-        first = 1 + int(share * (log.durable - 1))
-        reader = RangeReader(log, window)
-        found = read_range(reader, first, log.durable + 1)
-        right = overlapping(appended, first, log.durable + 1)
-        assert [record for record in found.records if record not in right] == []
-        lost = {position for one, last in found.lost for position in range(one, last + 1)}
-        for record in right:
-            assert (record in found.records) == lost.isdisjoint(range(max(first, record.position), _after(record)))
-        assert len(right) - len(found.records) <= len(where)
-        assert read_range(reader, first, log.durable + 1) == found  # told again to whoever asks again
-        assert sum(len(log.unacked(one, last)) for one, last in found.lost) == 0
-        assert {position for gap in log.gaps for position in range(gap.first, gap.last + 1)} >= lost
-        log.close()
-
-
-def _after(record: Record) -> int:
-    return record.position + record.count
-
-
 def test_a_chunk_that_is_missing_is_lost_wholly(open_log: Open, directory: Path) -> None:
     log = open_log(1024, 100)
     appended = [Record(position, 1, b"", bytes(400), 7) for position in put(log, *[bytes(400)] * 10)]

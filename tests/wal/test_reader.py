@@ -92,7 +92,7 @@ def test_what_is_being_written_is_not_remembered(open_log: Open) -> None:
     assert log.gaps == []
 
 
-@pytest.mark.parametrize("what", ["body", "header", "both", "rest", "file", "unreadable"])
+@pytest.mark.parametrize("what", ["body", "rest", "file", "unreadable"])
 def test_what_cannot_be_read_is_reported_and_stepped_over(open_log: Open, directory: Path, what: str) -> None:
     disk = FaultyDisk()
     log = open_log(16384, 16, disk, cache_bytes=0, gives_up=what == "unreadable")
@@ -102,10 +102,6 @@ def test_what_cannot_be_read_is_reported_and_stepped_over(open_log: Open, direct
     at = 160 + 2048 * 3  # the fourth record of the second chunk: positions 21 and 22
     if what == "body":
         overwrite(paths[1], at + 100, b"?")
-    elif what == "header":
-        overwrite(paths[1], at + 5, b"?")
-    elif what == "both":
-        overwrite(paths[1], at, b"?" * 100)
     elif what == "rest":
         os.truncate(paths[1], at)
     elif what == "file":
@@ -310,15 +306,6 @@ def test_a_bad_page_of_what_is_acked_stands_in_nobodys_way() -> None:
     disk.bad_from, disk.bad_to = {path: 4096}, {path: 8192}
     assert [record.position for record in read(log)] == list(range(13, 21))
     assert log.gaps == []
-
-
-@pytest.mark.parametrize("byte", [0, 20, 47])
-def test_the_first_header_of_a_chunk_costs_one_record(open_log: Open, directory: Path, byte: int) -> None:
-    log = open_log(4096, 16, cache_bytes=0)
-    put(log, b"one", b"two", b"three")
-    overwrite(chunk_files(str(directory))[0], 160 + byte, b"?")
-    assert payloads(log) == [b"two", b"three"]
-    assert [(gap.first, gap.last) for gap in log.gaps] == [(1, 1)]
 
 
 def write_past_the_page_cache(path: Path) -> None:

@@ -260,7 +260,3 @@ def _json(value: object, code: int = 200) -> web.Response:
 
 def _error(code: int, text: str) -> web.Response:
     return _json(ApiError(code, text), code)
-
-
-if __name__ == "__main__":
-    print(json.dumps(document(), indent=2))  # noqa: T201  # docs/reference/openapi.json

@@ -162,7 +162,7 @@ def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
 
 
 def _lanes(daemon: Daemon) -> dict[Of, dict[tuple[str, str], Number]]:
-    """By lane and metric."""
+    """The gauges of a log's lanes: by component, then by lane and metric."""
     lanes: defaultdict[Of, dict[tuple[str, str], Number]] = defaultdict(dict)
     for name, labels, value in daemon.metrics.gauges():
         if "lane" in labels:

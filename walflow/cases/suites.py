@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from walflow.cases.folder import BadCase, walk
 from walflow.codecs import JSON
 from walflow.compile.compiled import BlockCall
-from walflow.compile.compiling import compile_region
 from walflow.compile.nodes import Array, CallNode, Expr, LetNode, RecordNode, Text
 from walflow.compile.reads import Decoded
 from walflow.diagnostics import Diagnostic, Source, error, has_errors, render
@@ -24,7 +23,6 @@ from walflow.lang.ast import DefinePipeline, DefineScript, Use
 from walflow.lang.files import read
 from walflow.lang.parser import parse_script
 from walflow.plan.alone import load_definition_of_script
-from walflow.plan.regions import region_of
 from walflow_kernel.moment import Moment
 
 SUFFIX: Final = ".tremor"
@@ -168,7 +166,7 @@ def problems_of(test: SuiteTest) -> list[str]:
     if alone is None:
         return [line for one in found if one.severity == "error" for line in render(one).splitlines()]
     [plan] = alone.assembly.pipelines
-    compiled = compile_region(region_of(plan, "in"))
+    compiled = plan.regions.compiled("in")
     event: dict[str, object] = {}
     call = BlockCall(Moment(START_NS), (0,), {}, None, partial(_the_event, event))
     state = compiled.new_state() if compiled.has_state else None

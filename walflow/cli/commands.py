@@ -33,6 +33,7 @@ class Commands(TyperGroup):
             missing: Any = wrong
             if type(wrong).__name__ == "MissingParameter" and not wrong.message and missing.ctx is not None:
                 wrong.message = example(missing.ctx)
+            wrong.message = wrong.message.removeprefix("Value error, ")
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # Any: typer's classes of these are private

@@ -5,13 +5,11 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from walflow.cli.promises import PathPromises, Promise, chain
-from walflow.compile.compiling import compile_region
 from walflow.contract import risk_name
 from walflow.diagnostics import Diagnostic, error, first_of, render
 from walflow.exit_codes import EX_CONFIG, EX_FINDINGS
 from walflow.lang.allow import WORD
 from walflow.plan import Assembly
-from walflow.plan.regions import regions
 
 LONG = 160  # letters of a sentence that is printed once, though several paths have it
 _COLOURS = {"error": "bold red", "warning": "bold yellow"}
@@ -20,8 +18,8 @@ _COLOURS = {"error": "bold red", "warning": "bold yellow"}
 def sources(assembly: Assembly) -> Iterator[str]:
     """The Python source of each pipeline's selects."""
     for plan in assembly.pipelines:
-        for region in regions(plan):
-            yield compile_region(region).listing
+        for region in plan.regions:
+            yield plan.regions.compiled(region.entry).listing
 
 
 def probe(assembly: Assembly) -> list[Diagnostic]:

@@ -1,7 +1,7 @@
 """The guarantees of a flow, path by path, in the words of its connectors."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -94,7 +94,8 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
         log, sink = path.source, path.sink
         if not (words[sink].once and graph.connectors[log].connector.positions) or "/" in log.name:
             continue
-        if graph.connectors[sink].connector.positions or not graph.sole_path(log, sink):
+        knows = graph.connectors[sink].connector
+        if knows.positions or knows.frontier or not graph.sole_path(log, sink):
             continue
         losing = graph.losing(log, sink)
         if losing and losing <= set(graph.movable(log)):
@@ -227,7 +228,11 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
     repeats = _repeats(path, words, graph) if words[path.sink].once else []
     logs = graph.logs_behind(path)
     known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)
-    say = in_a_row if graph.connectors[path.source].connector.positions else from_a_file
+    say: Callable[[str], str] = from_a_file
+    if sink.frontier:
+        say = into_a_table
+    elif graph.connectors[path.source].connector.positions:
+        say = in_a_row
     once = say(_listed(sorted(logs))) if known else ""
     return Promise(
         path, words[path.source].source, words[path.sink].sink, kept if sink.forwards else "", repeats, once
@@ -241,6 +246,13 @@ def in_a_row(log: str) -> str:
     )
 
 
+def into_a_table(log: str) -> str:
+    return (
+        f"each event that comes here from {log} is stored once, whatever dies: its position is stored in the same commit, and what {log} "
+        "sends again is recognised by it and acked"
+    )
+
+
 def from_a_file(file: str) -> str:
     return (
         f"each event that comes here from {file} is appended once, also after kill -9: what {file} reads again is recognised by its "
@@ -249,9 +261,12 @@ def from_a_file(file: str) -> str:
 
 
 def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
-    """Whether the sink is a log that does not append again what the source, a log or a file upstream, sends again."""
-    if not (words[sink].once and graph.connectors[sink].connector.positions):
+    """Whether the sink is a log, or has a frontier, and does not store again what the source, a log or a file upstream, sends again."""
+    knows = graph.connectors[sink].connector
+    if not (words[sink].once and (knows.positions or knows.frontier)):
         return False
+    if knows.frontier:
+        return graph.connectors[source].connector.positions and graph.is_straight(sink)
     if graph.connectors[source].connector.positions:
         return graph.is_straight(sink)
     return graph.connectors[source].connector.has_offsets() and graph.is_straight_from_files(sink)
@@ -280,7 +295,7 @@ def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[s
             reasons.append(f"{name} gives events no positions" + (f": {why}" if why else ""))
         elif not graph.sole_path(log, path.sink):
             reasons.append(f"several ways lead here from {name}")
-        elif graph.connectors[path.sink].connector.positions:
+        elif graph.connectors[path.sink].connector.positions or graph.connectors[path.sink].connector.frontier:
             reasons += _bent(log, path.sink, graph)
         elif losing := graph.losing(log, path.sink):
             reasons.append(

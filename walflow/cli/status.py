@@ -355,7 +355,7 @@ def _stopped(sink: "ConnectorStatus", flow: "FlowStatus") -> str:
 
 
 def _lag_of(log: "dict[str, Number]") -> str:
-    """Of a log with one lane."""
+    """How far a log with one lane is behind, in words."""
     from walflow.admin.document import LaneStatus
 
     lane = LaneStatus("", int(log.get("backlog_events", 0)), int(log.get("backlog_bytes", 0)), [])

@@ -40,6 +40,6 @@ NUMBERED: Final[Mapping[tuple[str, Member], Sequence[str]]] = {
 
 
 def kind_at(codec: str, member: Member) -> Kind | None:
-    """None: it may have any kind."""
+    """The kind that the codec gives this member. None: any kind."""
     known = KINDS.get(codec, {})
     return known.get(member) or (known.get((*member[:-1], ANY)) if member else None)

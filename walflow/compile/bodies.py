@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, cast
 
 from walflow.compile.constant import Constant
 from walflow.compile.fields import fields_of
-from walflow.compile.fold import not_at_load, shown
+from walflow.compile.folding import shown
+from walflow.compile.lowering import arity, not_at_load, passed, term_of
 from walflow.compile.nodes import (
     Access,
     AnyNode,
@@ -68,11 +69,9 @@ from walflow.compile.program import (
     ends,
 )
 from walflow.compile.scope import Scope
-from walflow.compile.terms import arity, passed, term_of
 from walflow.diagnostics import Diagnostic, Source, Span, did_you_mean, error, one_of, warning
 from walflow_kernel.extractors import BadExtractor, extractor
-from walflow_kernel.functions import Function, When
-from walflow_kernel.moment import Moment
+from walflow_kernel.functions import Function
 from walflow_kernel.paths import PathStep
 from walflow_kernel.patterns import (
     Anything,
@@ -123,12 +122,6 @@ class Body:
     def function(self, path: Path) -> Function | None:
         return self._outer.function(path)
 
-    def when(self, path: Path) -> When:
-        return self._outer.when(path)
-
-    def moment(self) -> Moment:
-        return self._outer.moment()
-
     def written(self, path: Path) -> FunctionOf | None:
         return self._outer.written(path)
 
@@ -142,9 +135,6 @@ class Body:
             self.report(error(f"unknown name `{path[0].text}`", path_span(path), near))
             return None
         return self._outer.constant(path)
-
-    def evaluated(self, node: Expr) -> Constant | None:
-        return self._outer.evaluated(node)
 
     def has_constant(self, path: Path) -> bool:
         return self._outer.has_constant(path)
@@ -218,6 +208,9 @@ class Body:
             return WholeTerm("state" if node.word == "state" else "event" if node.word == "event" else "$", node.span)
         return None
 
+    def at_load(self) -> None:
+        return None
+
     def instead(self, node: Expr) -> Term | None:
         return None
 
@@ -266,7 +259,7 @@ class Body:
         return self._emitted(node, "out", node.span)
 
     def _emitted(self, node: Expr | None, port: str, span: Span) -> Term | None:
-        """None stands for `event`."""
+        """The term of an `emit`. `node` None stands for `event`."""
         if node is None or (isinstance(node, Root) and node.word == "event"):
             return EmitOf(WholeTerm("event", span) if "event" in self.sets else None, port, span)
         value = term_of(node, self)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from walflow.compile.listing import printable
@@ -74,6 +75,12 @@ class Compiled:
     intervals: Mapping[str, Sequence[int | None]]  # of each of their windows, None for one that time does not close
     _run: Any
     names: Mapping[str, object]  # that the source has
+    _weighing: "Callable[[], Compiled] | None" = None
+
+    @cached_property
+    def weighing(self) -> "Compiled":
+        """The same, for events so large that what it makes of one may be too large."""
+        return self if self._weighing is None else self._weighing()
 
     @property
     def has_state(self) -> bool:

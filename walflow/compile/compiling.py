@@ -42,17 +42,17 @@ DEEPEST: Final = 10  # indents up to which the selects of a stream are in line
 
 
 def compile_region(region: Region) -> Compiled:
-    return _Compiling(region).compiled()
+    return _Compiling(region, weighs=grows(region)).compiled()
 
 
 class _Compiling:
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: Region, *, weighs: bool) -> None:
         self._region = region
         self._table = Table()
         self._helpers: list[Listing] = []
         self._streams: list[Listing] = []
         self._named: dict[tuple[str, bool], str] = {}
-        self._weighs = grows(region)
+        self._weighs = weighs
         self._expressions = Effects(self._table, self._helpers, weighs=self._weighs)
         names = [*region.places, *region.scripts]
         self._into = Counter(one.to for name in names for one in region.onward(name))
@@ -197,6 +197,7 @@ class _Compiling:
             {code.place: code.intervals for code in self._codes.values() if code.ticks},
             run,
             self._table.names,
+            None if self._weighs else lambda: _Compiling(self._region, weighs=True).compiled(),
         )
 
     # ---- its parts

@@ -283,6 +283,7 @@ class Effects(Expressions):
             assert self.exits is not None
             self.listing.put(f"{self.exits.verdict} = None")
         key, value = self.temporary(), self.temporary()
+        self.uses([of], term.span)
         with self.listing.block(f"for {key}, {value} in entries({of}):", term.span):
             for case in term.cases:
                 self._name(case.key, key)
@@ -459,7 +460,9 @@ class Effects(Expressions):
             case Equals():
                 return _Tested(self._equal(name, pattern.value), self.table.constant(pattern.value))
             case EqualsGiven():
-                return _Tested(f"same({name}, {given[pattern.at]})", given[pattern.at])
+                known = given[pattern.at]
+                first = f"compared({name}, {known}, weights) is None and " if self.weighs else ""
+                return _Tested(f"({first}same({name}, {known}))", known)
             case RecordPattern():
                 return self._record(pattern, name, given)
             case _:

@@ -9,18 +9,18 @@ from walflow.compile.bodies import Body
 from walflow.compile.constant import Constant, derived
 from walflow.compile.effects import Effects
 from walflow.compile.expressions import Base, Here
-from walflow.compile.fold import attempt, concealed, plain
+from walflow.compile.folding import attempt, concealed, plain
 from walflow.compile.listing import Listing, Table
+from walflow.compile.lowering import term_of
 from walflow.compile.nodes import Expr
 from walflow.compile.program import Term
-from walflow.compile.scope import Scope
-from walflow.compile.terms import term_of
+from walflow.compile.scope import LoadScope
 from walflow.diagnostics import hides
 from walflow_kernel.generated import define
 from walflow_kernel.moment import Moment
 
 
-def evaluated(node: Expr, scope: Scope) -> Constant | None:
+def evaluated(node: Expr, scope: LoadScope) -> Constant | None:
     """None: it has no value, and the reason was reported."""
     body = Body(scope, "constant")
     term = term_of(node, body)

@@ -7,7 +7,7 @@ A path that the head of the code has bound may lead to no value, or to a number 
 may be used only in `type(p1) is str`. `_sound` checks it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
@@ -186,6 +186,16 @@ class Expressions:
             self.listing.put(f"weigh({operand.name}, weights)", span)
         return operand
 
+    def compares(self, left: str, right: str, span: Span) -> None:
+        """Before it does."""
+        if self.weighs:
+            self.listing.put(f"compared({left}, {right}, weights)", span)
+
+    def uses(self, names: Iterable[str], span: Span) -> None:
+        """Before they are walked."""
+        for name in names if self.weighs else ():
+            self.listing.put(f"used({name}, weights)", span)
+
     def sound(self, operand: Operand, span: Span) -> str:
         name, steps = operand.name, operand.steps
         if steps is None:
@@ -335,6 +345,8 @@ class Expressions:
             whole = f"type({left.name}) is int and 0 <= {left.name} <= MOST"
             return self.put(f"{left.name} % {right.name} if {whole} else {full}", span)
         quick = self._quick_comparison(symbol, left, right)
+        if symbol in {"==", "!="} and not (left.is_const or right.is_const):
+            self.compares(checked(left), checked(right), span)
         kind = bool if symbol in _LOGICAL else None
         return self.put(full if quick is None else f"{quick} else {full}", span, kind)
 
@@ -378,6 +390,7 @@ class Expressions:
         given = [self._given(name, argument) for name, argument in zip(names, term.arguments, strict=True)]
         if term.function.when != "load":
             given = ["now", *given]
+        self.uses([name for name in names if name not in self.table.names], term.span)
         name = self.temporary()
         with self.listing.block("try:"):
             self.listing.put(f"{name} = {self.table.add('f', term.function.apply)}({', '.join(given)})", term.span)

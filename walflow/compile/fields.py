@@ -8,7 +8,7 @@ import msgspec
 
 
 def fields_of(value: object) -> Sequence[str] | None:
-    """None for what has no fields."""
+    """The names of the value's fields. None: it has no fields."""
     if isinstance(value, msgspec.Struct):
         return value.__struct_fields__
     if is_dataclass(value):

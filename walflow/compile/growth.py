@@ -1,7 +1,9 @@
-"""How many times as large as the event a value may be that a region makes of it: a bound, found when the region is compiled.
+"""How many times as large as the event a value may be that a region makes of it, and how often it reads what it has made: bounds,
+found when the region is compiled.
 
 A script that names each part of the event a few times makes small values, and costs nothing more. Where a value grows with
-the number of the event's parts (`for`, `recur`), or by doubling, the generated code weighs what it makes.
+the number of the event's parts (`for`, `recur`), or by doubling, the generated code weighs what it makes. It does so too where a
+turn of a loop compares or hands to a function what does not belong to that turn: that is read once for each.
 
 The factor of a term: the size of its value is at most so many times that of the event, and a constant. A number has
 the factor 0. What is beyond MOST counts as ENDLESS.
@@ -119,8 +121,10 @@ class _Growth:
                 self._parts(term, sizes)
                 return 0
             case BinaryOf():
-                found = self._parts(term, sizes)
-                return found if any(symbol == "+" for symbol, _ in term.rest) else 0
+                given = [self.of(part, sizes) for part in parts(term)]
+                if any(symbol in {"==", "!="} for symbol, _ in term.rest):
+                    self._compare(given)
+                return sum(given) if any(symbol == "+" for symbol, _ in term.rest) else 0
             case MergeOf():
                 return self._parts(term, sizes)
             case PatchOf():
@@ -133,6 +137,10 @@ class _Growth:
                 return self._invoke(term.function, [self.of(one, sizes) for one in term.arguments])
             case _:
                 return self._effect(term, sizes)
+
+    def _compare(self, given: Sequence[float]) -> None:
+        if min(given, default=0) == ENDLESS:
+            self.largest = ENDLESS
 
     def _effect(self, term: Term, sizes: Sizes) -> float:
         match term:
@@ -163,6 +171,8 @@ class _Growth:
 
     def _call(self, term: CallOf, sizes: Sizes) -> float:
         given = [self.of(argument.term, sizes) for argument in term.arguments]
+        if ENDLESS in given:
+            self.largest = ENDLESS
         if term.function.gives in SCALARS:
             return 0
         return ENDLESS if term.function.grows else sum(given)
@@ -181,7 +191,10 @@ class _Growth:
         before = dict(sizes)
         for case in term.cases:
             within = dict(before)
-            given = sum(self.of(one, within) for one in case.given)
+            each = [self.of(one, within) for one in case.given]
+            if each:
+                self._compare([of, *each])
+            given = sum(each)
             if case.bind is not None:
                 within[case.bind.slot] = of + given
             if case.guard is not None:

@@ -1,34 +1,16 @@
-"""docs/reference/functions.md, from the modules: `python -m walflow.compile.reference > docs/reference/functions.md`."""
+"""What the shipped modules declare: their functions and constants, with the text of their comments."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from walflow.compile.functions import intrinsic
 from walflow_kernel.functions import Function
 
-HEAD: Final = """\
-# Functions
-
-The functions and constants of the shipped modules. After `use std::string;`, a flow file may call `string::len`; after
-`use std;` it may call `std::string::len`. This page is generated from the modules, and a test runs the examples.
-
-No function reads a clock, and none asks the machine or the network while events pass. A result depends only on the
-arguments, on the time at which the event was received, or on the event's position. A value that depends on the machine,
-such as `system::hostname()`, is read once, when the file is read. From then on it is a constant. On Spark it is the value
-of the machine that started the job.
-
-Arguments must have the types named here. They are not converted: `string::len(1)` is an error. If the argument does not
-depend on an event, it is an error in the file. Otherwise it is an error of the event, which leaves by `err`. A `number` is
-an integer or a float; `any` is any value. No function makes a string or an array longer than 1,048,576.
-"""
-
 _LEFT_OUT: Final = {"tremor/connectors", "tremor/pipelines"}  # definitions of the flow language
-_MANY: Final = 50  # the most constants that are listed; for more, the page names the module
 _intrinsic = re.compile(r"intrinsic fn `?(\w+)`?\((.*)\) as ([\w:]+);").fullmatch
 
 
@@ -60,6 +42,11 @@ class Declared(NamedTuple):
         found = intrinsic(self.intrinsic)
         assert found is not None, self.intrinsic
         return found
+
+
+def introduction(path: str) -> str:
+    """The `###` lines of a module."""
+    return "\n".join(line.removeprefix("###").strip() for line in _lines(path) if line.startswith("###"))
 
 
 def modules() -> Sequence[str]:
@@ -118,35 +105,6 @@ def _lines(path: str) -> Sequence[str]:
     return files("walflow").joinpath("modules", f"{path}.tremor").read_text(encoding="utf-8").splitlines()
 
 
-def page() -> str:
-    functions = {path: list(found) for path, found in groupby(declared(), key=lambda one: one.path)}
-    return HEAD + "".join(
-        line for path in modules() for line in _section(path, functions.get(path.replace("/", "::"), []))
-    )
-
-
-def _section(path: str, functions: Sequence[Declared]) -> Iterator[str]:
-    about = [line.removeprefix("###").strip() for line in _lines(path) if line.startswith("###")]
-    intro = "\n".join(about)
-    yield f"\n## {path.replace('/', '::')}\n\n{intro}\n"
-    if functions:
-        yield "\n| | | |\n|---|---|---|\n"
-    for one in functions:
-        yield f"| `{one.name}({signature(one.function)})` → {one.function.gives} | {one.says} | `{_cell(one.example)}` |\n"
-    found = list(constants(path))
-    if found and len(found) <= _MANY:
-        yield "\n| constant | | |\n|---|---|---|\n"
-        yield from (f"| `{one.name}` | {one.says} | `{_cell(one.value)}` |\n" for one in found)
-
-
 def signature(function: Function) -> str:
     named = [f"{parameter.name}: {parameter.kind.name}" for parameter in function.parameters]
     return ", ".join([*named, *([f"…: {function.rest.kind.name}"] if function.rest else [])])
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201  # it is what this is for

@@ -1,4 +1,4 @@
-"""Expressions of selects, and bodies of scripts and functions -> terms. `terms` has the expressions, `bodies` what sets
+"""Expressions of selects, and bodies of scripts and functions -> terms. `lowering` has the expressions, `bodies` what sets
 locals and what has effects.
 """
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from walflow.compile.bodies import Body
 from walflow.compile.constant import Constant
-from walflow.compile.depends import depends_on_event
-from walflow.compile.fold import fold
+from walflow.compile.lowering import lower
 from walflow.compile.nodes import Expr, Name, Root
 from walflow.compile.program import Const, DropOf, EmitOf, FunctionOf, ScriptOf, Term, VerdictOf, walk
 from walflow.compile.scope import Scope
-from walflow.compile.terms import term_of
 from walflow.compile.windows import TickBody
 from walflow.diagnostics import Span, error
 from walflow_kernel.state import BOUND
@@ -32,11 +30,12 @@ class Expression:
 
 def resolved(node: Expr, scope: Scope) -> Expression | None:
     """An expression of a select. None: it has no value, and the reason was reported."""
-    if depends_on_event(node, scope):
-        term = term_of(node, Body(scope, "select"))
-        return None if term is None else Expression(term, None)
-    constant = fold(node, scope)
-    return None if constant is None else Expression(Const(constant.value, node.span), constant)
+    found = lower(node, Body(scope, "select"))
+    if found is None:
+        return None
+    return (
+        Expression(Const(found.value, node.span), found) if isinstance(found, Constant) else Expression(found, None)
+    )
 
 
 def script(

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, cast
 
 from walflow.compile.bodies import Body
-from walflow.compile.depends import depends_on_event
+from walflow.compile.constant import Constant
 from walflow.compile.fields import fields_of
-from walflow.compile.fold import fold, given, shown
+from walflow.compile.folding import shown
+from walflow.compile.lowering import argument_of, lower, term_of
 from walflow.compile.nodes import CallNode, Expr, Root, Unary, spelled
 from walflow.compile.program import (
     AggregateInput,
@@ -25,8 +26,7 @@ from walflow.compile.program import (
     WholeTerm,
     WindowsOf,
 )
-from walflow.compile.scope import Scope
-from walflow.compile.terms import term_of
+from walflow.compile.scope import Lowered, Scope
 from walflow.diagnostics import Span, error
 from walflow_kernel.functions import Function
 from walflow_kernel.paths import PathStep
@@ -52,7 +52,6 @@ class Windowing:
         self, frames: Sequence[FrameOf], keys: Sequence[WrittenKey], scope: Scope, most: int, max_bytes: int
     ) -> None:
         self._frames = frames
-        self._written = [(_mark(key.node), at) for at, key in enumerate(keys)]
         self._scope = scope
         self._most = most
         self._max_bytes = max_bytes
@@ -60,8 +59,12 @@ class Windowing:
         self._start: list[Callable[[], list[object]]] = []
         self._end = SLOTS
         self._inputs: list[AggregateInput] = []
-        self._values: dict[object, Term | None] = {}  # of arguments; what is written alike is evaluated once
-        self._keys = [(_event_term(key.node, scope), key) for key in keys]
+        self._values: dict[object, Lowered | None] = {}  # of arguments; what is written alike is evaluated once
+        self._keys = [(term_of(key.node, Body(scope, "select")), key) for key in keys]
+        # what is known at load is that in the target too
+        self._written = [
+            (_mark(key.node), at) for at, (term, key) in enumerate(self._keys) if not isinstance(term, Const)
+        ]
 
     @property
     def has_windows(self) -> bool:
@@ -131,33 +134,31 @@ class Windowing:
 
     def _argument(self, node: CallNode, function: WindowFunction) -> Term | None:
         argument = node.arguments[0]
-        if depends_on_event(argument, self._scope):
-            mark = _mark(argument)
-            if mark not in self._values:
-                self._values[mark] = term_of(argument, ArgumentBody(self._scope))
-            return self._values[mark]
-        constant = given(function, 0, node, self._scope)
-        return None if constant is None else Const(constant.value, argument.span)
+        mark = _mark(argument)
+        if mark not in self._values:
+            self._values[mark] = lower(argument, ArgumentBody(self._scope))
+        found = argument_of(function, 0, node, self._values[mark], self._scope)
+        return Const(found.value, argument.span) if isinstance(found, Constant) else found
 
     def _option(self, node: CallNode, function: WindowFunction) -> Const | None:
         argument = node.arguments[1]
-        if depends_on_event(argument, self._scope):
+        found = argument_of(function, 1, node, lower(argument, OptionBody(self._scope)), self._scope)
+        if found is None:
+            return None
+        if not isinstance(found, Constant):
             message = f"the second argument of `{spelled(node.function)}` is the same for all events"
             self._scope.report(error(message, argument.span, 'such as `["0.5", "0.99"]`'))
             return None
-        constant = given(function, 1, node, self._scope)
-        if constant is None:
-            return None
         assert function.option is not None
         try:
-            return Const(function.option(constant.value), argument.span)
+            return Const(function.option(found.value), argument.span)
         except Exception as refused:  # noqa: BLE001
             self._scope.report(error(f"`{spelled(node.function)}`: {refused}", argument.span))
             return None
 
 
 class _OfGroup(Body):
-    """Where `group` has a value."""
+    """The scope of a select in which `group` has a value."""
 
     def __init__(self, outer: Scope) -> None:
         super().__init__(outer, "select")
@@ -168,6 +169,19 @@ class _OfGroup(Body):
 
 class ArgumentBody(_OfGroup):
     """Of an aggregate: of each event, as it comes."""
+
+
+class OptionBody(Body):
+    """Of the second argument of an aggregate, which is known at load: anything else that it names is of the event."""
+
+    def __init__(self, outer: Scope) -> None:
+        super().__init__(outer, "select")
+
+    def root(self, node: Root) -> Term | None:
+        return WholeTerm("event", node.span)
+
+    def aggregate(self, node: CallNode, function: Function) -> Term | None:
+        return WholeTerm("event", node.span)
 
 
 class TickBody(Body):
@@ -229,14 +243,6 @@ class HavingBody(_OfGroup):
         hint = 'give it a member of the target, `{"count": aggr::stats::count()}`, and ask for `event.count`'
         self.report(error("`having` is about what the target has made", node.span, hint))
         return None
-
-
-def _event_term(node: Expr, scope: Scope) -> Term | None:
-    """Of the event, or constant."""
-    if depends_on_event(node, scope):
-        return term_of(node, Body(scope, "select"))
-    constant = fold(node, scope)
-    return None if constant is None else Const(constant.value, node.span)
 
 
 def _mark(node: object) -> object:

@@ -16,7 +16,7 @@ All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler'
 commits are small and the disk is fast.
 """
 
-from walflow.delivery.arriving import Arriving
+from walflow.delivery.arriving import Arriving, came_from
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.dropping import Dropping
 from walflow.delivery.measures import measure, measure_writer
@@ -32,6 +32,7 @@ __all__ = [
     "LogSink",
     "LogSource",
     "Syncing",
+    "came_from",
     "measure",
     "measure_writer",
     "recall",

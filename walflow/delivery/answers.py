@@ -15,7 +15,7 @@ from walflow.receipt import Receipt
 
 
 def meta_of_one(asked: Block) -> Mapping[str, object]:
-    """Of a block of one event."""
+    """The metadata of the event of a block that has one event."""
     return {**asked.meta, **(asked.event_metas[0] if asked.event_metas else {})}
 
 

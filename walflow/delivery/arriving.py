@@ -11,8 +11,8 @@ from walflow.event import Block, Origin, ReadPlace
 from walflow.offsets import EventEnds
 from walflow.wal import Commit, Log
 from walflow.wal.arrivals import MOST_LOGS, Provenance, UpstreamPositions
-from walflow.wal.format import RECORD_PREFIX, RECORD_START, record_size
 from walflow.wal.range_reader import RangeReader, RecordSlice
+from walflow_kernel.log_records import RECORD_START, TAG_SIZE_AT, TAG_SIZES, record_offsets
 
 FILE_TERM: Final = 0  # a file has another name instead
 READ_BYTES: Final = 64 << 20  # of the newest records, at most: the file covers all but 16 MiB, if it is there
@@ -157,11 +157,8 @@ def said(log: Log, covered: int) -> Iterator[Provenance]:
 
 
 def _said_in(data: bytes) -> Iterator[Provenance]:
-    at = 0
-    while at < len(data):
-        fields = RECORD_PREFIX.unpack_from(data, at)
-        length, tag_size = fields[1], fields[7]
+    for at in record_offsets(data)[0]:
+        (tag_size,) = TAG_SIZES.unpack_from(data, at + TAG_SIZE_AT)
         came = provenance(data[at + RECORD_START : at + RECORD_START + tag_size])
         if came is not None:
             yield came
-        at += record_size(length)

@@ -31,7 +31,7 @@ class HeldEvents(Generic[O]):
         return self.frames.slice(start, stop), None if self.metas is None else self.metas[start:stop]
 
     def cut(self, first: int, last: int) -> "HeldEvents[O]":
-        """Takes these out."""
+        """Takes the events `first` to `last` out."""
         frames, metas = self.between(first, last)
         self.left -= frames.count
         self.size -= len(frames.data)

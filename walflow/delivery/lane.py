@@ -1,6 +1,6 @@
 """One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import MsgspecError
 
@@ -13,6 +13,7 @@ from walflow.delivery.sender import InFlight, Sender, SendLimits
 from walflow.delivery.tag import Tag, Tags
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Origin
+from walflow.positions import Range
 from walflow.receipt import Receipt
 from walflow.wal import Log, Mark, Record
 
@@ -36,6 +37,7 @@ class Lane:
         self._log = log
         self._mark = mark
         self._out = out
+        self._place = LanePlace(log, mark)
         self._tags = tags
         self._checkpoints = checkpoints
         self._outcomes = outcomes
@@ -115,7 +117,13 @@ class Lane:
             event_metas=_metas(tag, start, part.count),
             # not the low of this moment: a crash may bring back what is acked and not yet in the cursor
             origin=Origin(
-                log.uuid, part.first, part.last, self._checkpoints.low + 1, log.term(part.first), self._mark.low
+                log.uuid,
+                part.first,
+                part.last,
+                self._checkpoints.low + 1,
+                log.term(part.first),
+                self._mark.low,
+                self._place,
             ),
         )
 
@@ -172,6 +180,27 @@ class Lane:
             frames = Frames(source.payload, source.count, self._tags.decode(source.tag).framing)
         start = first - source.position
         return len(frames.slice(start, start + last - first + 1).data)
+
+
+class LanePlace:
+    """The log as this lane's sinks see it (`walflow.event.PositionLog`)."""
+
+    def __init__(self, log: Log, mark: Mark) -> None:
+        self._log = log
+        self._mark = mark
+        self.path = log.path
+        self.relaxed = log.relaxed
+
+    @property
+    def next(self) -> int:
+        return self._log.next
+
+    @property
+    def low(self) -> int:
+        return self._mark.low
+
+    def spans(self) -> Mapping[int, Range]:
+        return self._log.spans()
 
 
 def _metas(tag: Tag, start: int, count: int) -> list[dict[str, object]] | None:

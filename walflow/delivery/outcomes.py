@@ -23,7 +23,7 @@ class Outcomes:
         self._acked_bytes.value += size
 
     def failed(self, events: int, size: int) -> None:
-        """They will be sent again."""
+        """Counts events that failed and will be sent again."""
         self._failed.value += events
         self._failed_bytes.value += size
         self._redelivered.value += events

@@ -33,7 +33,7 @@ class HeldBatch:
         return True
 
     def went(self, count: int) -> None:
-        """So many events were sent."""
+        """`count` events were sent."""
 
     def settled(self) -> None:
         """Each event is acked or rejected."""

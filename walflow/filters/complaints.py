@@ -9,7 +9,6 @@ import msgspec
 from walflow.compile.program import functions, walk
 from walflow.diagnostics import Span, error, render
 from walflow.plan.assembly import Assembly
-from walflow.plan.regions import regions
 
 SHOWN: Final = 10  # of a kind; the others are counted
 LONGEST: Final = 400  # characters of an event that are shown
@@ -72,7 +71,7 @@ class Complaints:
 def _spans(assembly: Assembly) -> Mapping[str, Sequence[Span]]:
     found: dict[str, set[Span]] = defaultdict(set)
     for plan in assembly.pipelines:
-        for region in regions(plan):
+        for region in plan.regions:
             rules = [rule for rules in region.places.values() for rule in rules]
             parts = [part for rule in rules for part in (rule.what, rule.where, rule.having) if part is not None]
             bodies = [*parts, *(script.body for script in region.scripts.values())]

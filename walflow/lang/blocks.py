@@ -33,6 +33,8 @@ def opens(tokens: Sequence[Token], at: int, opened: Sequence[str]) -> bool:
     """Whether an `end` belongs to the token at `at`. `opened`: the types of those that are open there."""
     kind, before = tokens[at].type, tokens[at - 1].type
     top = opened[-1] if opened else ""
+    if at and tokens[at - 1] == "::":  # a name, though it is a word of the language
+        return False
     if kind == "SCRIPT":  # one that has a port, `script from`, and that of a window have no `end` of their own
         return before not in _NAMED and top not in {"WITH", "WINDOW"} and tokens[at + 1].type != "FROM"
     if kind == "WITH":  # a function and a window have one `end`
@@ -180,7 +182,7 @@ class _Layout:
         return len(rest) - len(rest.lstrip())
 
     def _line(self, place: int) -> int:
-        """Where it begins."""
+        """The offset at which the line begins."""
         return self._source.text.rfind("\n", 0, self._begin(place)) + 1
 
     def _begin(self, place: int) -> int:

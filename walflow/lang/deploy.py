@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from walflow.compile.constant import Constant, ConstantPart
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.compile.nodes import Expr, Name, Path, path_span, spelled
 from walflow.compile.resolve import Expression, is_event, resolved, script
 from walflow.compile.windows import Windowing, WrittenKey
@@ -157,7 +157,6 @@ class _Instance:
         self._args = args
         self._library = library
         self._report = report
-        self._created: dict[NodeId, Create] = {}
         self._used: set[Span] = set()  # by where they are defined
         self._nesting = Nesting(report)
         self._scopes: dict[ModuleBlock | None, Names] = {}  # within pipelines
@@ -166,7 +165,7 @@ class _Instance:
     def flow(self) -> Flow:
         constants(self._body, self._report)
         functions(self._body, self._report)
-        creates = [create for create in self._creates() if self._is_new(create)]
+        creates = self._last_creates()
         connectors = [self._connector(create) for create in creates if create.kind == "connector"]
         pipelines = [self._created_pipeline(create) for create in creates if create.kind == "pipeline"]
         links = [self._link(s) for s in self._body.statements if isinstance(s, Connect)]
@@ -199,14 +198,20 @@ class _Instance:
     def _id(self, kind: ast.Kind, name: Name) -> NodeId:
         return NodeId(self._alias.text, kind, name.text)
 
-    def _is_new(self, create: Create) -> bool:
-        node = self._id(create.kind, create.name)
-        if first := self._created.get(node):
-            hint = f"first at {first.name.span}"
-            self._report(error(f"{create.kind} `{create.name.text}` is created twice", create.name.span, hint))
-            return False
-        self._created[node] = create
-        return True
+    def _last_creates(self) -> Sequence[Create]:
+        """In tremor the last one has the name, and nothing is linked to the others. Here they are not even begun."""
+        last: dict[NodeId, Create] = {}
+        for create in self._creates():
+            before = last.pop(self._id(create.kind, create.name), None)
+            last[self._id(create.kind, create.name)] = create
+            if before is not None:
+                said = f"{create.kind} `{create.name.text}` is created twice, and the last one counts"
+                hint = f"delete one of the two; first at {before.name.span}"
+                self._report(warning(said, create.name.span, hint, name="unused"))
+                kind = DefineConnector if create.kind == "connector" else DefinePipeline
+                if found := lookup(self._body, before.of, kind, self._report):
+                    self._used.add(found[0].name.span)
+        return list(last.values())
 
     def _connector(self, create: Create) -> ConnectorConfig | None:
         found = lookup(self._body, create.of, DefineConnector, self._report)

@@ -4,7 +4,7 @@ no effect; a message says so."""
 from collections.abc import Sequence
 
 from walflow.compile.constant import Constant
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.diagnostics import did_you_mean, error, one_of, warning
 from walflow.lang.ast import Directive
 from walflow.lang.config import EngineConfig
@@ -17,7 +17,7 @@ ENGINES = ("daemon", "spark")
 
 
 def check_directive(directive: Directive, scope: Names) -> None:
-    """Of a file."""
+    """Checks a directive at the head of a file."""
     if directive.name.text in _OF_PIPELINES:
         hint = "write it behind the word `pipeline` of one pipeline; `walflow run --engine spark` is for all"
         scope.report(error(f"`{directive.name.text}` stands at the head of a pipeline", directive.name.span, hint))

@@ -9,9 +9,24 @@ from typing import Final, TypeVar
 
 from walflow.compile.constant import Constant
 from walflow.compile.evaluation import evaluated
-from walflow.compile.fold import fold
+from walflow.compile.folding import shown
 from walflow.compile.functions import extra_for, intrinsic
-from walflow.compile.nodes import Expr, Name, Path, Root, path_span, spelled
+from walflow.compile.lowering import fold, not_at_load
+from walflow.compile.nodes import (
+    CallNode,
+    DropNode,
+    EmitNode,
+    Expr,
+    ForNode,
+    LetNode,
+    MatchNode,
+    Name,
+    Path,
+    RecurNode,
+    Root,
+    path_span,
+    spelled,
+)
 from walflow.compile.program import FunctionOf, LocalTerm
 from walflow.compile.resolve import function
 from walflow.diagnostics import Diagnostic, Report, did_you_mean, error
@@ -33,7 +48,7 @@ from walflow.lang.environment import ENV, ONLY_IN_CONFIG, WORDS
 from walflow.lang.modules import ModuleBlock
 from walflow.lang.suggestions import function_elsewhere, module_alike, module_to_use
 from walflow.plugins import NotLoadable
-from walflow_kernel.functions import Function, When
+from walflow_kernel.functions import Function
 from walflow_kernel.moment import Moment
 
 Args = Mapping[str, Constant | None]
@@ -102,16 +117,6 @@ class Names:
             return None
         return known
 
-    def when(self, path: Path) -> When:
-        found = lookup(self._block, path, DefineFunction, lambda _: None)
-        if found and found[0].intrinsic is None:
-            return "event"  # never worked out at load
-        try:
-            known = intrinsic(spelled(found[0].intrinsic)) if found and found[0].intrinsic else None
-        except NotLoadable:  # `function` says so
-            known = None
-        return known.when if known else "load"
-
     def written(self, path: Path) -> FunctionOf | None:
         found = lookup(self._block, path, DefineFunction, lambda _: None)
         return None if found is None or found[0].intrinsic is not None else _function(*found, path, self._report)
@@ -134,6 +139,26 @@ class Names:
 
     def evaluated(self, node: Expr) -> Constant | None:
         return evaluated(node, self)
+
+    def at_load(self) -> "Names":
+        return self
+
+    def root(self, node: Root) -> None:
+        hint = f"an environment variable is `env.{shown(node.span)[1:]}`" if node.word == "$" else None
+        self.report(not_at_load(node.word, node.span)._replace(hint=hint))
+
+    def instead(self, node: Expr) -> None:
+        return None
+
+    def aggregate(self, node: CallNode, function: Function) -> None:
+        self.report(not_at_load(f"{spelled(node.function)}()", node.span))
+
+    def further(self, node: MatchNode | ForNode | LetNode | EmitNode | DropNode | RecurNode) -> Constant | None:
+        if isinstance(node, MatchNode | ForNode):
+            return self.evaluated(node)
+        word = shown(node.span).split()[0].split("(")[0]
+        self.report(error(f"`{word}` is not supported in what is worked out before any event comes", node.span))
+        return None
 
     def has_constant(self, path: Path) -> bool:
         if self._configures and self._from_outside(path, DefineConst) == ENV:

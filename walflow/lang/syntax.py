@@ -159,6 +159,9 @@ def _missing(expected: AbstractSet[str]) -> str | None:
     return f"`{bodies.pop().lower()}`" if bodies and "ARGS" in expected else None
 
 
+_MODULES = {"pipelines", "windows"}  # of tremor: words of the language, but for the last letter
+
+
 def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
     if token.type == "IDENT" and expected == {"FLOW"}:
         return did_you_mean(str(token), ["flow"]) or f"write `flow {token}`"
@@ -173,6 +176,8 @@ def _hint(token: Token, expected: AbstractSet[str]) -> str | None:
         return "`with` ends with `end`: write `end;`"
     if "COMMA" in expected and token.type in _BEGINS_ITEM:
         return "is `,` missing before it?"
+    if "IDENT" in expected and token.type in words() and f"{token}s" in _MODULES:
+        return f"did you mean `{token}s`?"
     if "IDENT" in expected and token.type in words():
         return f"`{token}` is a word of the language; as a name it is written `` `{token}` ``"
     if "DEPLOY" in expected:

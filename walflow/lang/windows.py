@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from walflow.compile.constant import Constant
-from walflow.compile.fold import fold
+from walflow.compile.lowering import fold
 from walflow.compile.nodes import DropNode, EmitNode, LetNode, Name
 from walflow.compile.program import FrameOf, Term, TickedOf, VerdictOf
 from walflow.compile.resolve import resolved, verdict
-from walflow.compile.scope import Scope
+from walflow.compile.scope import LoadScope
 from walflow.diagnostics import Diagnostic, Report, Span, did_you_mean, error, one_of, warning
 from walflow.lang.ast import DefineWindow, InputScript
 from walflow_kernel.values import MOST, kind_of
@@ -23,7 +23,7 @@ class TickScript(NamedTuple):
     """`script from tick …`. `scope`: of its own."""
 
     section: InputScript
-    scope: Scope
+    scope: LoadScope
 
 
 class KnownWindow(NamedTuple):
@@ -35,7 +35,7 @@ class KnownWindow(NamedTuple):
 def read_window(
     definition: DefineWindow,
     values: Mapping[str, Constant | None],
-    scope: Scope,
+    scope: LoadScope,
     at_ticks: Sequence[TickScript],
     report: Report,
 ) -> KnownWindow | None:
@@ -69,7 +69,7 @@ def read_window(
 def _with_state(
     definition: DefineWindow,
     numbers: Mapping[str, int | None],
-    scope: Scope,
+    scope: LoadScope,
     at_ticks: Sequence[TickScript],
     said: "_Count",
 ) -> KnownWindow | None:
@@ -166,7 +166,7 @@ def _number(name: str, given: Constant | None, said: Said) -> int | None:
     return value
 
 
-def _measure(definition: DefineWindow, scope: Scope, said: Said) -> Term | None:
+def _measure(definition: DefineWindow, scope: LoadScope, said: Said) -> Term | None:
     assert definition.script is not None
     steps = [one for one in definition.script if isinstance(one, LetNode | EmitNode | DropNode)]
     if steps or len(definition.script) != 1:

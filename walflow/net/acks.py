@@ -38,6 +38,10 @@ class Acks(Protocol):
         """Returns the part of the data that is no echo."""
         ...
 
+    def unanswered(self, unwritten: Sequence[Block]) -> int:
+        """The events of this connection that have no outcome."""
+        ...
+
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
         """The connection has ended. Returns the blocks that the next one must send."""
         ...
@@ -64,6 +68,9 @@ class WhenWritten:
 
     def received(self, data: bytes) -> bytes:
         return data
+
+    def unanswered(self, unwritten: Sequence[Block]) -> int:
+        return sum(block.frames.count for block in unwritten)
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
         return unwritten
@@ -120,6 +127,10 @@ class WhenEchoed:
         if before != (self._matched, len(self._outstanding)):
             self._since = self._time()
         return b"".join(others)
+
+    def unanswered(self, unwritten: Sequence[Block]) -> int:
+        back = _events_in(self._outstanding[0], self._matched) if self._outstanding else 0
+        return sum(block.frames.count for block in self._outstanding) - back
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
         """Fails all blocks, also those that were not written: if they were sent before the log sends the others again,

@@ -17,7 +17,6 @@ from walflow.net.reconnect import Reconnect
 from walflow.size import Size
 
 SWEEP: Final = 1.0  # seconds between looks at what is overdue
-CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 
 LOSES: Final = Risk(
     "unconfirmed",
@@ -145,7 +144,7 @@ class StreamClient:
         self._unlinked = out.counter("unlinked_bytes_total")
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Connects and reconnects until it is cancelled."""
         self.out.max_event_bytes = self._max_event_bytes
         self.sink.serve()
         self._sweep()
@@ -154,7 +153,8 @@ class StreamClient:
                 await self._sleep(delay)
             await asyncio.get_running_loop().create_future()
         finally:
-            await self.sink.close(CLOSING)
+            await self.sink.sink.close()
+            self._sweeps.cancel()
 
     async def _live(self) -> float | None:
         """One connection, or the attempt; seconds to wait before the next, None: there will be none."""
@@ -180,7 +180,7 @@ class StreamClient:
         ended = (
             f", and gave up after {self._backoff.failures} failures: restart walflow" if self._backoff.gave_up else ""
         )
-        self.sink.trigger(f"not connected to {self._peer}: {reason}{ended}")
+        self.sink.not_connected(f"{reason}{ended}")
         return None if self._backoff.gave_up else delay
 
     async def _sleep(self, delay: float) -> None:
@@ -193,7 +193,7 @@ class StreamClient:
 
     def _sweep(self) -> None:
         self.sink.look(self.out.scheduler.awake())
-        self.out.scheduler.call_later(SWEEP, self._sweep)
+        self._sweeps = self.out.scheduler.call_later(SWEEP, self._sweep)
 
     # walflow.net.connection.ConnectionClient, with `written` and `taken`
 
@@ -208,7 +208,7 @@ class StreamClient:
             self.others(connection, (others,))
 
     def others(self, connection: Connection, read: Sequence[bytes]) -> None:
-        """What came and is no echo."""
+        """Takes what the peer sent and is no echo."""
         if connection.feed.stream is not None:
             connection.feed.feed(read)
         else:

@@ -1,4 +1,4 @@
-"""The sink half of a client, over all its connections: blocks are held while there is none."""
+"""The sink half of a client, over all its connections."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,9 @@ from walflow.errors import HandedBack, PeerAway, WalflowError
 from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho
 from walflow.net.connection import Connection
+from walflow.sinks import PeerSink, SinkPeer
 
+CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
 FRUITLESS: Final = (
     3  # connections in a row that ended with events on them, and none delivered; then the log gets them back
 )
@@ -29,14 +31,13 @@ class EndsEach(HandedBack):
     """The same, of several connections, one after the other: one of the events may be what ends them."""
 
 
-class ClientSink:
+class ClientSink(SinkPeer):
     """`write_buffer`: bytes that may wait for the peer to read; beyond them the sources stop. `write_timeout`: nanoseconds
     without a byte taken after which the connection is ended."""
 
     def __init__(
         self, inlet: Inlet, out: Outlet, peer: str, acks: Acks, write_buffer: int, write_timeout: int | None
     ) -> None:
-        self.triggered = False
         self._inlet = inlet
         self._out = out
         self._peer = peer
@@ -44,57 +45,48 @@ class ClientSink:
         self._write_buffer = write_buffer
         self._write_timeout = write_timeout
         self._connection: Connection | None = None
-        self._held: deque[Block] = deque()
-        self._gathering = False  # what is held is written in this turn of the loop
         self._sent = 0  # events on this connection
         self._fruitless = 0  # connections
         self._overdue = False  # the connection is ended because an answer did not come: what is held fails with it
-        self._closing = False
+        PeerSink(inlet, self)
+
+    @property
+    def triggered(self) -> bool:
+        return bool(self.sink.breaker.reason)
 
     def serve(self) -> None:
-        if self._inlet.replaceable:
-            self.trigger(f"not connected to {self._peer} yet")
-        self._inlet.serve(self.accept)
-
-    def accept(self, block: Block) -> None:
-        if self._inlet.replaceable and self._connection is None:
-            self._inlet.fail(block, PeerLost(f"not connected to {self._peer}"))
-            return
-        self._held.append(block)
-        if self._connection is not None and not self._gathering:
-            self._gathering = True
-            self._out.scheduler.call_soon(self._write)
+        self.sink.serve(PeerLost(f"not connected to {self._peer} yet"))
 
     def connected(self, connection: Connection) -> None:
         self._connection = connection
-        self._write()
-        if self.triggered:
-            self._restore()
+        self.sink.connected()
+
+    def not_connected(self, reason: str) -> None:
+        self.sink.lost(PeerLost(f"not connected to {self._peer}: {reason}"))
 
     def taken(self, connection: Connection) -> None:
         """The peer has read something."""
-        if self.triggered and connection.writing.unwritten <= self._write_buffer // 2:
-            self._restore()
+        if self.sink.is_full and connection.writing.unwritten <= self._write_buffer // 2:
+            self.sink.full("")
 
     def lost(self, connection: Connection, reason: str) -> None:
-        """The breaker first: what fails here must not be sent again before a peer is connected."""
         self._connection = None
-        if not self._closing:
-            self.trigger(f"lost {self._peer}: {reason}")
         lost = f"lost {self._peer}: {reason}"
-        cause = NotAnswered(lost) if self._overdue else PeerLost(lost)
-        again = self._acks.lost(connection.writing.give_up(), cause)
-        self._held.extendleft(reversed(again))
-        ends_each = self._ends_each(again)
+        unwritten = connection.writing.give_up()
+        ends_each = self._ends_each(self._acks.unanswered(unwritten))
+        cause = NotAnswered(lost) if self._overdue else EndsEach(lost) if ends_each else PeerLost(lost)
+        self.sink.lost(cause)
+        self.sink.full("")
+        self.sink.put_back(self._acks.lost(unwritten, cause))
         if self._overdue or self._inlet.replaceable or ends_each:
             self._overdue = False
-            self._fail_held(EndsEach(lost) if ends_each else cause)
+            self.sink.fail_all(cause)
 
-    def _ends_each(self, left: Sequence[Block]) -> bool:
+    def _ends_each(self, left: int) -> bool:
         """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and
         divides what was sent together (decision 0047)."""
         sent, self._sent = self._sent, 0
-        if sent > sum(block.frames.count for block in left):
+        if sent > left:
             self._fruitless = 0
         elif sent:
             self._fruitless += 1
@@ -113,51 +105,38 @@ class ClientSink:
             connection.end(self._acks.overdue)
         elif (timeout is not None and stalled > timeout / 1e9) or (stalled > STALLED and self._inlet.replaceable):
             connection.end("it does not read what is written to it")
-        elif stalled > STALLED and not self.triggered:
-            self.trigger(f"{self._peer} does not read what is written to it")
+        elif stalled > STALLED and not self.sink.is_full:
+            self.sink.full(f"{self._peer} does not read what is written to it")
         connection.look(now)
 
-    def trigger(self, reason: str) -> None:
-        self.triggered = True
-        self._inlet.trigger(reason)
+    def send(self, waiting: deque[Block]) -> bool:
+        connection = self._connection
+        if connection is None or not waiting:
+            return True
+        blocks: Sequence[Block] = [*waiting]
+        waiting.clear()
+        try:
+            blocks = self._acks.sent(blocks)
+        except NoEcho as error:
+            self._out.log.error("rejecting all events", reason=str(error))
+            for block in blocks:
+                self._inlet.reject(block, str(error))
+            return True
+        self._sent += sum(block.frames.count for block in blocks)
+        connection.writing.add(blocks)
+        if connection.writing.unwritten > self._write_buffer:
+            self.sink.full(f"more than {self._write_buffer:,} bytes wait for {self._peer} to read")
+        return True
 
-    async def close(self, seconds: float) -> None:
-        """Gives the peer so long to take what is written to it; what is held then fails."""
-        self._closing = True
+    async def close(self) -> None:
         connection = self._connection
         if connection is not None:
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(CLOSING):
                     await connection.empty()
             except TimeoutError:
                 pass
             connection.end("walflow stops", orderly=True)
-        self._fail_held(PeerLost(f"{self._out.name} has stopped"))
 
-    def _write(self) -> None:
-        self._gathering = False
-        connection = self._connection
-        if connection is None or not self._held:
-            return
-        held: Sequence[Block] = self._held
-        self._held = deque()
-        try:
-            held = self._acks.sent(held)
-        except NoEcho as error:
-            self._out.log.error("rejecting all events", reason=str(error))
-            for block in held:
-                self._inlet.reject(block, str(error))
-            return
-        self._sent += sum(block.frames.count for block in held)
-        connection.writing.add(held)
-        if connection.writing.unwritten > self._write_buffer:
-            self.trigger(f"more than {self._write_buffer:,} bytes wait for {self._peer} to read")
-
-    def _fail_held(self, cause: WalflowError) -> None:
-        held, self._held = self._held, deque()
-        for block in held:
-            self._inlet.fail(block, cause)
-
-    def _restore(self) -> None:
-        self.triggered = False
-        self._inlet.restore()
+    def stop_cause(self) -> WalflowError:
+        return PeerLost(f"{self._out.name} has stopped")

@@ -29,7 +29,7 @@ class ConnectionClient(Protocol):
     @property
     def reads_answers(self) -> bool: ...
     def connected(self, connection: "Connection", /) -> None:
-        """It can be written to."""
+        """The connection is made, and can be written to."""
         ...
 
     def received(self, connection: "Connection", data: bytes, /) -> None: ...
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         return Writing(transport, self._client.written)
 
     def look(self, now: float) -> None:
-        """Once a second."""
+        """Called once a second, to find what is overdue."""
 
     def data_received(self, data: bytes) -> None:
         if self.ended.done() or not self._begun:

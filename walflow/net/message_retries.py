@@ -12,6 +12,7 @@ from typing import Final
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Inlet
 from walflow.net.sent_block import NotConfirmed, NothingElse, Refusal, SentBlock
+from walflow.sinks import PeerSink
 
 ATTEMPTS: Final = 3  # failures of one message, with others taken in between
 PATIENCE: Final = 3  # waits in a row after which something new is asked for, and may pass what has failed
@@ -20,19 +21,20 @@ NumberedMessage = tuple[SentBlock, int]  # and its place in the block
 
 
 class MessageRetries:
-    """The breaker of such a sink, too. `again`: takes messages that are to be sent, before all others or behind
+    """`sink`: whose messages they are. `again`: takes messages that are to be sent, before all others or behind
     them. `has_others`: whether the sink has anything else in hand. `peer`: for the log line."""
 
     def __init__(
         self,
         inlet: Inlet,
+        sink: PeerSink,
         again: Callable[[Sequence[NumberedMessage], bool], None],
         has_others: Callable[[], bool],
         **peer: object,
     ) -> None:
         self.waits = False  # nothing is to be sent
-        self.triggered = False
         self._inlet = inlet
+        self._sink = sink
         self._again = again
         self._has_others = has_others
         self._peer = peer
@@ -53,7 +55,7 @@ class MessageRetries:
         """A block did."""
         if self._asked:
             self._asked = False
-            self._inlet.trigger(self._reason)
+            self._sink.breaker.answered()
 
     def took(self, count: int) -> None:
         """The peer has taken so many messages, or refused them for good."""
@@ -100,19 +102,19 @@ class MessageRetries:
         self._due = self._inlet.scheduler.time() + seconds
         self._inlet.scheduler.call_later(seconds, self._go_on)
 
+    @property
+    def triggered(self) -> bool:
+        return self._sink.trouble is not None
+
     def trigger(self, reason: str) -> None:
         if not self.triggered:
             self._inlet.log.warning("cannot deliver", **self._peer, reason=reason)
-        self.triggered = True
         self._reason = reason
-        if not self._asked:
-            self._inlet.trigger(reason)
+        self._sink.refuses(NotConfirmed(reason))
 
     def restore(self) -> None:
         self._asked = False
-        if self.triggered:
-            self.triggered = False
-            self._inlet.restore()
+        self._sink.delivered()
 
     def forget(self) -> None:
         """All that waits has its outcome."""
@@ -126,7 +128,7 @@ class MessageRetries:
             self.restore()  # the next event is to show whether it can be sent
         elif self.triggered and self._row >= PATIENCE and not self._asked and not self._has_others():
             self._asked = True
-            self._inlet.half_open()
+            self._sink.breaker.ask()
         self._send(kept)
 
     def _send(self, messages: Sequence[NumberedMessage]) -> None:

@@ -33,7 +33,7 @@ def to_reach(address: Address, tls: ClientTls | None = None) -> list[Need]:
 
 
 def to_reach_one(addresses: Sequence[Address]) -> Need:
-    """Any of them, without TLS."""
+    """The need to reach any one of the addresses, without TLS."""
 
     def reach() -> None:
         failed: list[str] = []

@@ -1,4 +1,4 @@
-"""A sink of requests that have their outcomes one by one, over a RetryQueue: what it holds, and its breaker."""
+"""A sink of requests, many at a time, that have their outcomes one by one. What is tried next, a RetryQueue decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,14 +6,17 @@ from typing import Generic, TypeVar
 
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Inlet
+from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.sent_block import NotConfirmed, NothingElse
+from walflow.sinks.engine import SinkEngine
+from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
 P = TypeVar("P")
 
 
-class RetrySink(Generic[P]):
+class RetrySink(SinkEngine, Generic[P]):
     """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part fails.
     `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the
     number of its events. `backoff`: of a sink that others can stand in for."""
@@ -25,12 +28,12 @@ class RetrySink(Generic[P]):
         backoff: Backoff,
         *,
         add: Callable[[Sequence[Block]], None],
-        fail: Callable[[P, NotConfirmed], None],
+        fail: Callable[[P, WalflowError], None],
         blocks: Callable[[P], Sequence[Block]],
         halve: Callable[[P], Sequence[tuple[P, int]]] = lambda part: [(part, 1)],
         **peer: object,
     ) -> None:
-        self._inlet = inlet
+        super().__init__(inlet, IDLE, gathers=False)
         self._queue = queue
         self._backoff = backoff
         self._add = add
@@ -38,30 +41,19 @@ class RetrySink(Generic[P]):
         self._blocks = blocks
         self._halve = halve
         self._peer = peer  # for the log line
-        self._arrived: list[Block] = []
         self._changed = asyncio.Event()
-        self._closed = False
-        self._reason = ""  # why the breaker is triggered
+        self._refused: list[P] = []  # what has just failed, and others take
         self._rests: asyncio.TimerHandle | None = None
-
-    def __repr__(self) -> str:
-        return f"<RetrySink {self._queue!r}, {len(self._arrived)} blocks wait>"
 
     async def run(self, send: Callable[[HeldPart[P]], Awaitable[None]]) -> None:
         """Until it is cancelled. `send` calls `passed` or `failed`. What has no outcome at the end fails."""
         try:
             async with asyncio.TaskGroup() as group:
-                self._inlet.serve(self._accept)
+                self._inlet.serve(self.accept)
                 self._inlet.retries(self._retries)
                 await self._send_all(send, group)
         finally:
-            self._closed = True
-            if self._rests is not None:
-                self._rests.cancel()
-            self._fail_all(self._queue.drop_all(), stopped := NotConfirmed("the connector has stopped"))
-            arrived, self._arrived = self._arrived, []
-            for block in arrived:
-                self._inlet.fail(block, stopped)
+            await self.close()
 
     async def _send_all(self, send: Callable[[HeldPart[P]], Awaitable[None]], group: asyncio.TaskGroup) -> None:
         now, queue = asyncio.get_running_loop().time, self._queue
@@ -69,7 +61,7 @@ class RetrySink(Generic[P]):
             self._changed.clear()
             self._gather()
             if queue.ask(now()):
-                self._inlet.half_open()
+                self.breaker.ask()
                 self._gather()
             while (held := queue.next(now())) is not None:
                 group.create_task(_awaited(send(held)))
@@ -88,19 +80,22 @@ class RetrySink(Generic[P]):
                 timer.cancel()
 
     def _gather(self) -> None:
-        if self._arrived and self._queue.takes_more:
-            arrived, self._arrived = self._arrived, []
-            self._add(arrived)
+        if self.waiting and self._queue.takes_more:
+            self._becomes(BEGIN)
+            waiting = [*self.waiting]
+            self.waiting.clear()
+            self._add(waiting)
+            self._becomes(DONE if self.waiting else REST)  # what is rejected may bring more
 
-    def _accept(self, block: Block) -> None:
-        if self._closed or (self._reason and self._inlet.replaceable):
-            self._inlet.fail(block, NotConfirmed(self._reason or "the connector has stopped"))
-            return
-        self._arrived.append(block)
+    def _next(self) -> None:
         self._changed.set()
-        if self._queue.asked:
+
+    def accept(self, block: Block) -> None:
+        super().accept(block)
+        self._changed.set()
+        if self._queue.asked and self.state is not CLOSED:
             self._queue.answered()
-            self._inlet.trigger(self._reason)  # it was half open
+            self.breaker.answered()
 
     # outcomes
 
@@ -108,7 +103,7 @@ class RetrySink(Generic[P]):
         """The peer has answered: it took the part, or will never take it."""
         self._queue.passed(held)
         self._backoff.reset()
-        self._restore()
+        self._well()
         self._changed.set()
 
     def failed(self, held: HeldPart[P], reason: str, failure: Failure) -> None:
@@ -122,7 +117,7 @@ class RetrySink(Generic[P]):
         verdict = self._queue.failed(held, asyncio.get_running_loop().time(), failure)
         if self._queue.failing:
             row = f" ({self._queue.row} in a row)" if self._queue.row > 1 else ""
-            self._trigger(f"{reason}{row}")
+            self._troubled(NotConfirmed(f"{reason}{row}"))
         if verdict is FailureVerdict.DIVIDED:
             self.divide(held)
         elif verdict is FailureVerdict.GIVEN_UP:
@@ -157,30 +152,33 @@ class RetrySink(Generic[P]):
         """Others take what is here. After a wait, the next event is to show whether it can be sent."""
         self._queue.drop(held)
         seconds = max(self._backoff.next(), failure.wait)
-        self._trigger(reason)
-        self._fail(held.part, NotConfirmed(reason))
-        self._fail_all(self._queue.drop_waiting(), NotConfirmed(reason))
+        self._refused = [held.part]
+        self._troubled(NotConfirmed(reason))
+        self._end_wait()
+        self._rests = asyncio.get_running_loop().call_later(seconds, self._well)
+
+    def _end_wait(self) -> None:
         if self._rests is not None:
             self._rests.cancel()
-        self._rests = asyncio.get_running_loop().call_later(seconds, self._restore)
+            self._rests = None
 
-    def _fail_all(self, parts: Sequence[P], cause: NotConfirmed) -> None:
+    def _troubled(self, cause: WalflowError) -> None:
+        if self.trouble is None:
+            self._inlet.log.warning("cannot deliver", **self._peer, reason=str(cause))
+        super()._troubled(cause)
+
+    def _stop_cause(self) -> NotConfirmed:
+        return NotConfirmed("the connector has stopped")
+
+    def _fail_held(self, cause: WalflowError) -> None:
+        refused, self._refused = self._refused, []
+        self._fail_all(refused, cause)
+        self._fail_all(self._queue.drop_all() if self.state is CLOSED else self._queue.drop_waiting(), cause)
+        super()._fail_held(cause)
+
+    def _fail_all(self, parts: Sequence[P], cause: WalflowError) -> None:
         for part in parts:
             self._fail(part, cause)
-
-    # the breaker
-
-    def _trigger(self, reason: str) -> None:
-        if not self._reason:
-            self._inlet.log.warning("cannot deliver", **self._peer, reason=reason)
-        self._reason = reason
-        if not self._queue.asked:
-            self._inlet.trigger(reason)
-
-    def _restore(self) -> None:
-        if self._reason:
-            self._reason = ""
-            self._inlet.restore()
 
 
 def _position(blocks: Sequence[Block]) -> int:

@@ -105,7 +105,7 @@ class TlsProtocol(asyncio.Protocol):
         )
 
     def _shake(self) -> bool:
-        """True once it is done."""
+        """Goes on with the TLS handshake. True once it is done."""
         try:
             if not self._begun:
                 self._begin()

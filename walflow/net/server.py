@@ -141,7 +141,7 @@ class StreamServer:
         self._handshakes_failed = out.counter("failed_handshakes_total")
 
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
-        """Until it is cancelled."""
+        """Serves clients until it is cancelled."""
         self.out.max_event_bytes = self.config.max_event_bytes
         self.listener = listener = Listener(sockets, self._arrived, self.out, self._make_room)
         self.inlet.serve(self.accept)

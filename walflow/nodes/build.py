@@ -8,7 +8,6 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from walflow.codecs import JSON
-from walflow.compile.compiling import compile_region
 from walflow.event import Node
 from walflow.framing import LINES
 from walflow.metrics import CountedValue, Metrics
@@ -30,7 +29,7 @@ from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, Pipeline
 from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
 from walflow.plan.lanes import lanes
-from walflow.plan.regions import is_plain, region_of
+from walflow.plan.regions import is_plain
 from walflow_kernel.state import State
 from walflow_kernel.windows.frame import open_frames, windows_of
 
@@ -113,7 +112,8 @@ class _Builder:
 
     def _sink(self, plan: ConnectorPlan) -> SinkNode:
         linked = any(link.target == plan.id for link in self._assembly.links)
-        return SinkNode(str(plan.id), self._errs[plan.id], plan.codec, plan.postframing, linked=linked)
+        codec = plan.connector.sink_codec(plan.codec)
+        return SinkNode(str(plan.id), self._errs[plan.id], codec, plan.postframing, linked=linked)
 
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(
@@ -214,7 +214,7 @@ class _Builder:
         if is_plain(plan, selects):
             ports = [Port(plan.id, select.target) for select in selects]
             return joined([self._onward(plan, port.name) for port in ports], meet=self._graph.meet(ports))
-        compiled = compile_region(region_of(plan, selects[0].source))
+        compiled = plan.regions.compiled(selects[0].source)
         exits = {exit: self._onward(plan, exit) for exit in compiled.exits}
         filtered = self._metrics.counter("filtered_events_total", **plan.labels)
         err = self._err(plan, plan.err_port(selects[0].source))
@@ -281,7 +281,7 @@ class _Builder:
         return plan is None or port.name in plan.connector.ports_used().outputs
 
     def _add_unlinked_errs(self) -> None:
-        """They can be watched too."""
+        """Adds the err ports that nothing is linked to: they can be watched too."""
         connectors = {Port(node, ERR): err for node, err in self._errs.items()}
         for port, err in (connectors | self._pipeline_errs).items():
             if err.target is None and port.name == ERR and self._has(port):

@@ -16,10 +16,12 @@ from walflow.codecs import JSON
 from walflow.contract import Marked, Timer
 from walflow.errors import CannotEncode
 from walflow.event import Codec, Cutting, Frames, Framing, ReadPlace, StreamId
-from walflow.framing import LINES, MESSAGES, Multiline, Pending, divided, frames_of
+from walflow.framing import LINES, MESSAGES, WHOLE, Multiline, Pending, divided, frames_of
 from walflow.nodes.marks import SinceMark
 from walflow.offsets import EventEnds
 
+UNCUT: Final = '. Several lines came as one event: `preprocessors = ["separate"]` cuts the stream at newlines'
+LINES_SEEN: Final = 3  # of a read, to know whether its lines are events
 TURN_EVENTS: Final = 4096  # events that are validated and delivered in one turn
 
 
@@ -99,7 +101,7 @@ class IngressStream:
         self._skipped: int | None = None  # bytes so far of an event that is too large; None: no such event
 
     def read_at(self, place: ReadPlace) -> None:
-        """Before anything is fed."""
+        """Sets the place of what is read next. Call it before that is fed."""
         self.place = place
         self._begin = place.begin()
 
@@ -354,7 +356,17 @@ class IngressStream:
         elif verdict.good is not None:
             self._to.deliver(self, verdict.good, self._codec)
         if verdict.bad:
-            self._to.refuse(self, verdict.bad)
+            self._to.refuse(self, self._advised(verdict.bad) if framing is WHOLE else verdict.bad)
+
+    def _advised(self, bad: Sequence[tuple[bytes, str]]) -> Sequence[tuple[bytes, str]]:
+        """Of reads that nothing cuts: what to do if a line in one is an event by itself."""
+        return [(read, f"{reason}{UNCUT}" if self._has_events(read) else reason) for read, reason in bad]
+
+    def _has_events(self, read: bytes) -> bool:
+        """The rest of one, more of them, or the beginning of one stand beside it."""
+        lines = read.rstrip(b"\r\n").split(b"\n", LINES_SEEN)
+        seen = [line.rstrip(b"\r") for line in lines[:LINES_SEEN] if line.strip()]
+        return len(lines) > 1 and any(self._codec.validate(line + b"\n", LINES, 1).good is not None for line in seen)
 
     def _deliver_placed(self, good: Frames, came: bytes, framing: Framing, start: int) -> None:
         """With the offset of each event."""

@@ -67,7 +67,7 @@ class UndecodedEvents(NamedTuple):
         """No place in a flow file has failed."""
 
     def event(self, number: int) -> None:
-        """It is none."""
+        """None: these bytes are no event."""
 
     def raw(self, number: int) -> bytes:
         return self.payloads[number]

@@ -249,7 +249,7 @@ class SinkNode(RunHalf):
         self.failures.note(cause, positions[0] if positions else 0, self.scheduler.time())
 
     def now(self) -> float:
-        """By the clock of `failures`."""
+        """The time, by the clock of `failures`."""
         return self.scheduler.time()
 
     def _fail(self, block: Block, cause: BaseException, done: int = 0) -> None:

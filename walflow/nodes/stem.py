@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from walflow.compile.compiled import Compiled
-from walflow.compile.compiling import compile_region
 from walflow.contract import Counter
 from walflow.event import Block, Node
 from walflow.metrics import CountedValue
@@ -23,7 +21,7 @@ from walflow.nodes.rejects import ErrPort, UncountedErr
 from walflow.operators.select import Select
 from walflow.plan import NodeId, PipelinePlan
 from walflow.plan.graph import Port
-from walflow.plan.regions import is_plain, region_of
+from walflow.plan.regions import is_plain
 
 
 class _Elsewhere:
@@ -53,7 +51,6 @@ class StemParts:
     watched: Callable[[Port], bool]
     meet: Callable[[Sequence[Port]], bool]
     passed: dict[Port, Passed] = field(default_factory=lambda: defaultdict(Passed))
-    compiled: dict[Port, Compiled] = field(default_factory=dict[Port, Compiled])
     evaluations: dict[Port, Evaluations] = field(default_factory=dict[Port, Evaluations])
 
 
@@ -105,9 +102,7 @@ class LaneStem:
 
     def _region(self, plan: PipelinePlan, entry: Port) -> Node | None:
         parts = self._parts
-        if entry not in parts.compiled:
-            parts.compiled[entry] = compile_region(region_of(plan, entry.name))
-        compiled = parts.compiled[entry]
+        compiled = plan.regions.compiled(entry.name)
         exits = {exit: self._at(Port(plan.id, exit)) for exit in compiled.exits}
         rejects = Port(plan.id, plan.err_port(entry.name))
         rejected = self._at(rejects) if parts.links.get(rejects) else None

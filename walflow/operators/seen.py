@@ -78,7 +78,7 @@ class SeenFile:
         return not self._sound or self._stored + fresh > 2 * self._most
 
     def write(self, fresh: Sequence[bytes]) -> None:
-        """They are on disk when it returns."""
+        """Writes the keys. They are on disk when it returns."""
         assert self._fd is not None
         self._sound = False
         self._check()

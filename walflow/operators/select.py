@@ -22,6 +22,7 @@ import msgspec
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.codecs.json import within_record
 from walflow.compile.compiled import BlockCall, BlockOutcome, Compiled, Refusal, Rows
+from walflow.compile.growth import MOST
 from walflow.contract import Counter
 from walflow.event import Block, Frames, Node, StreamId
 from walflow.framing import LINES
@@ -30,10 +31,14 @@ from walflow.receipt import Receipt
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Room, State
+from walflow_kernel.weight import HEAVIEST
 
 DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
 BLOCK_EVENTS: Final = 4096
+UNWEIGHED: Final = (
+    HEAVIEST // MOST
+)  # bytes: of no more than that, code that does not weigh makes no more than HEAVIEST
 MADE_BYTES: Final = 16 << 20  # that are made of a block at a time, where they may be many more than came
 
 
@@ -160,12 +165,15 @@ class Select:
 
     def _place(self, line: int) -> str | None:
         if line not in self._places:
-            span = self.compiled.span(line)
+            span = self.compiled.span(line) if line >= 0 else self.compiled.weighing.span(-line)
             self._places[line] = None if span is None else str(span)
         return self._places[line]
 
     def _run(self, block: Block, room: Room | None) -> BlockOutcome:
         compiled = self.compiled
+        large = not compiled.weighs and len(block.frames.data) > UNWEIGHED
+        if large:
+            compiled = compiled.weighing
         positions, salt = block.positions, self._salt
         if compiled.draws and (positions is None or salt is None):
             if salt is None:  # a log's events draw the same when they come again, after a restart too
@@ -176,7 +184,10 @@ class Select:
         moment = Moment(block.ingest_ns, salt or 0)
         meta = dict(block.meta) if compiled.reads_meta else {}
         call = BlockCall(moment, positions or (), meta, block.event_metas, _Kept(block).event)
-        return compiled.run(compiled.reader.decode(block.frames, block.timed_codec), call, self._state, room)
+        outcome = compiled.run(compiled.reader.decode(block.frames, block.timed_codec), call, self._state, room)
+        if large:  # its lines are others
+            outcome = outcome._replace(refused=[one._replace(line=-one.line) for one in outcome.refused])
+        return outcome
 
     def _own_salt(self) -> int:
         self._salt = randbits(64)

@@ -17,6 +17,7 @@ from walflow.lang.allow import Allowances
 from walflow.lang.config import NodeId
 from walflow.lang.environment import Environment
 from walflow.operators import Operator
+from walflow.plan.regions import RegionTable
 
 ERR = "err"
 
@@ -183,6 +184,10 @@ class PipelinePlan:
         for select in self.selects:
             found[select.source].append(select)
         return found
+
+    @cached_property
+    def regions(self) -> RegionTable:
+        return RegionTable(self)
 
     def selects_from(self, place: str) -> Sequence[PlannedSelect]:
         return self._selects_by_source.get(place, ())

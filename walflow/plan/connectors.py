@@ -46,6 +46,10 @@ def plan_connector(
     if connector is not None:
         if not of.transactional and connector.resends() and framed.preframing and not framed.preframing.resumable:
             report(_not_resumable(config))
+        if connector.sink_codec(framed.codec) is None and framed.codec and "postprocessors" in config.settings:
+            hint = "take them out: a body is an event, or several with nothing between them"
+            message = "`postprocessors` want one codec, and here the media type decides"
+            report(error(message, config.settings["postprocessors"].key, hint))
         written = {key: part.constant.span for key, part in constant.parts.items()} if constant else {}
         plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
         gives_up = written.get("max_attempts") if getattr(connector, "max_attempts", None) is not None else None

@@ -232,7 +232,7 @@ class _Origins:
                 return None
             elif plan.connector.forwards:
                 found += [Port(plan.id, name) for name in plan.connector.ports_used().inputs]
-            elif plan.kind in _DECODING and plan.codec is not None:
+            elif plan.kind in _DECODING and plan.codec is not None and not plan.connector.mixed():
                 codecs[plan.codec.name] = None
             else:
                 return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import Assembly, PipelinePlan
 from walflow.plan.graph import Graph, Port
-from walflow.plan.regions import is_plain, region_of
+from walflow.plan.regions import is_plain
 
 
 class LanePlan(NamedTuple):
@@ -59,7 +59,7 @@ class Stem:
             return True  # an input of a connector
         if any(operator.name == port.name for operator in plan.operators):
             return True
-        return self._is_region(plan, port.name) and bool(region_of(plan, port.name).keeps)
+        return self._is_region(plan, port.name) and bool(plan.regions[port.name].keeps)
 
     def _onward(self, port: Port) -> list[Port]:
         plan = self._pipelines.get(port.node)
@@ -67,7 +67,7 @@ class Stem:
             return self._links.get(port, [])
         if not self._is_region(plan, port.name):
             return [Port(plan.id, select.target) for select in plan.selects_from(port.name)]
-        exits = [*region_of(plan, port.name).exits, plan.err_port(port.name)]
+        exits = [*plan.regions[port.name].exits, plan.err_port(port.name)]
         return [Port(plan.id, exit) for exit in exits]
 
     def _is_region(self, plan: PipelinePlan, name: str) -> bool:

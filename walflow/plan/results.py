@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, Link, PipelinePlan, PlannedSelect, StateDomain
-from walflow.plan.regions import regions
 from walflow.registry import Registry, find
 
 RESULTS_BYTES: Final = 16 << 20  # of one buffer
@@ -26,7 +25,7 @@ class Buffered(NamedTuple):
 
 def buffered(pipeline: PipelinePlan, linked: AbstractSet[str], ends: Collection[str], registry: Registry) -> Buffered:
     """`linked`: its outputs that lead anywhere. `ends`: those that lead to an operator that ends an ack domain."""
-    found = [region for region in regions(pipeline) if region.keeps]
+    found = [region for region in pipeline.regions if region.keeps]
     if not found:
         return Buffered(pipeline, [], [])
     places = frozenset(place for region in found for place in (*region.places, *region.scripts))

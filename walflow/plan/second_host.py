@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from walflow.compile.compiling import compile_region
 from walflow.compile.program import CallOf, Term, functions, walk
 from walflow.compile.region import Region
 from walflow.compile.shipping import NotShippable, is_ours, ship
@@ -13,7 +12,6 @@ from walflow.operators import OPERATORS
 from walflow.plan.assembly import PipelinePlan
 from walflow.plan.dealing import BUCKETS, KeptRegion, keeping
 from walflow.plan.pipelines import plan_pipeline
-from walflow.plan.regions import region_of
 from walflow.registry import connectors
 from walflow_kernel.shipping import ShippedPipeline
 
@@ -38,13 +36,13 @@ def ship_pipeline(plan: PipelinePlan, report: Report, buckets: int | None = None
         return None
     kept: list[KeptRegion] = []
     for port in plan.inputs:
-        region = region_of(plan, port)
+        region = plan.regions[port]
         foreign = list(_foreign(region))
         for diagnostic in foreign:
             report(diagnostic)
         if foreign:
             return None
-        kept.append(KeptRegion(port, region, compile_region(region)))
+        kept.append(KeptRegion(port, region, plan.regions.compiled(port)))
     try:
         regions = {one.port: ship(one.compiled) for one in kept}
         keeps = keeping(kept, buckets or BUCKETS)

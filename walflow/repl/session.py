@@ -13,7 +13,6 @@ from typing import Final, Literal, NamedTuple
 
 from walflow.codecs import JSON
 from walflow.compile.compiled import BlockCall, Compiled
-from walflow.compile.compiling import compile_region
 from walflow.compile.nodes import LetNode, spelled
 from walflow.compile.reads import Decoded
 from walflow.compile.reference import shipped
@@ -25,7 +24,6 @@ from walflow.lang.files import search_path
 from walflow.lang.parser import parse_script
 from walflow.lang.unclosed import UNFINISHED
 from walflow.plan.alone import load_script
-from walflow.plan.regions import region_of
 from walflow_kernel.moment import Moment
 
 NAME: Final = "repl"
@@ -184,7 +182,7 @@ class ReplSession:
         if alone is None or has_errors(found):
             return None, said or found
         [plan] = alone.assembly.pipelines
-        return compile_region(region_of(plan, "in")), said
+        return plan.regions.compiled("in"), said
 
     def _run(self, text: str) -> Answer:
         text = self._with_uses(text).rstrip("; \n")

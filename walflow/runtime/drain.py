@@ -28,7 +28,10 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
         while not done() and clock() < deadline and not at_once.is_set():  # noqa: ASYNC110  # see above
             await asyncio.sleep(0.005)
 
-    _stop_reading([each for each in nodes.connectors if not each.source.transactional])
+    # what answers reads nothing of its own: its answers belong to events that were read, and are waited for with them
+    _stop_reading(
+        [each for each in nodes.connectors if not (each.source.transactional or each.plan.connector.answers)]
+    )
     for operator in nodes.operators:
         operator.node.drain()
     kept = _Kept(nodes.connectors)
@@ -62,7 +65,7 @@ class _Kept:
         )
 
     def why(self) -> str:
-        """In words, of what stays."""
+        """Says in words why events stay undelivered."""
         left = [source for nodes, source in self._sources() if _unsettled(source) and self._may_stay(nodes, source)]
         away = {name for source in left for name in self._away(source)}
         told = [f"{name} takes no events" for name in sorted(away)]
@@ -70,7 +73,7 @@ class _Kept:
         return "; ".join(told)
 
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
-        """Or their lanes."""
+        """The sources of the connectors, or their lanes."""
         return [
             (nodes, source) for nodes in self._connectors for source in nodes.source.lanes.values() or [nodes.source]
         ]

@@ -174,7 +174,7 @@ class _Watched:
 
 
 class LongJobs:
-    """Of all threads of the process."""
+    """The long jobs of all threads of the process."""
 
     def __init__(self) -> None:
         self._watched: list[_Watched] = []
@@ -229,7 +229,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _file(of: Mapping[str, object]) -> str:
-    """By the arguments of the call."""
+    """The file that the call is about, by its arguments."""
     fd = of.get("fd")
     if not isinstance(fd, int):
         return str(of.get("path") or of.get("source") or of.get("directory"))

@@ -4,6 +4,7 @@ acked them. It knows no codec and no event loop. docs/reference/wal-format.md de
     log       append, commit, read, ack, checkpoint: begin here
     commit    what one flush writes and syncs
     chunk     a file of records; format has the bytes
+    walk      from record to record of a chunk: all that reads files stands on it
     space     what the files take of the budget, and spares
     unsynced  what a relaxed log has written and not synced
     cursor    acked positions, in memory and on disk; marks: those of each lane

@@ -13,18 +13,11 @@ from walflow.errors import DiskFull, ReadFailed
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
-    CHECKSUM,
     CHUNK_START,
-    RECORD_HEADER,
-    RECORD_START,
     RELAXED,
-    SYNC,
     ChunkHeader,
-    Record,
-    RecordHeader,
     chunk_name,
     chunk_seed,
-    crc,
 )
 
 WINDOW: Final = 256 << 10  # read at a time
@@ -240,46 +233,3 @@ def _within(pages: Mapping[int, OSError], offset: int, end: int) -> list[int]:
         return []
     first, last = offset // PAGE, (end - 1) // PAGE
     return sorted(page for page in pages if first <= page <= last)
-
-
-def header_at(pages: Pages, seed: int, offset: int) -> RecordHeader | None:
-    """A sound header of a record that ends below the limit."""
-    index = pages.find(offset, RECORD_START)
-    if index < 0:
-        return None
-    fields = pages.window[index : index + RECORD_HEADER.size]
-    if not fields.startswith(SYNC):
-        return None
-    if CHECKSUM.unpack_from(pages.window, index + RECORD_HEADER.size)[0] != crc(seed, fields):
-        return None
-    header = RecordHeader(*RECORD_HEADER.unpack(fields))
-    if offset + header.size > pages.limit or header.tag_size > header.length or not header.positions:
-        return None
-    return header
-
-
-def body_at(pages: Pages, seed: int, offset: int, header: RecordHeader) -> Record | None:
-    """The record, if the checksum of tag and payload is right."""
-    start = offset + RECORD_START
-    tag = pages.take(start, header.tag_size) if header.tag_size else b""
-    payload = pages.take(start + header.tag_size, header.length - header.tag_size)
-    if len(tag) + len(payload) != header.length or crc(crc(seed, tag), payload) != header.body_crc:
-        return None
-    return Record(header.position, header.positions, tag, payload, header.ingest_ns)
-
-
-def resync(pages: Pages, seed: int, offset: int, expected: int) -> tuple[int, RecordHeader] | None:
-    """The next sound header from `offset` on, of a record at `expected` or above."""
-    offset = (offset + 7) & ~7
-    while (index := pages.find(offset, RECORD_START)) >= 0:
-        found = pages.window.find(SYNC, index)
-        if found < 0:  # not in this window; its last bytes may be where the word begins
-            offset += (len(pages.window) - index) & ~7
-            continue
-        offset += found - index
-        if offset & 7 == 0:
-            header = header_at(pages, seed, offset)
-            if header is not None and header.position >= expected:
-                return offset, header
-        offset = (offset + 8) & ~7
-    return None

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
+from walflow_kernel import log_records
+
 crc: Callable[[int, bytes], int] = google_crc32c.extend  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 VERSION: Final = 1
@@ -21,11 +23,12 @@ CHUNK_HEADER: Final = struct.Struct("<8s HH I 16s QQ I QQ I I")
 CHUNK_COPY: Final = 80  # one header with its checksum
 CHUNK_START: Final = 2 * CHUNK_COPY  # it stands twice; here the records begin
 
-SYNC: Final = b"WF\xa5\x1e"
+SYNC: Final = log_records.SYNC
 RECORD_HEADER: Final = struct.Struct("<4sI QqQ I HHI")  # what the header's checksum covers
-RECORD_PREFIX: Final = struct.Struct("<4sI QqQ I HHI I")  # with the checksum
+RECORD_PREFIX: Final = log_records.RECORD  # with the checksum
 CHECKSUM: Final = struct.Struct("<I")
-RECORD_START: Final = RECORD_HEADER.size + CHECKSUM.size  # here the tag begins
+RECORD_START: Final = log_records.RECORD_START  # here the tag begins
+record_size = log_records.record_size
 LAST: Final = 1  # flag: the last record of its commit
 BEGINS: Final = 1  # flag of a chunk: its first record is the first of its commit, so all before was written
 RELAXED: Final = 2  # flag of a chunk: commits were acked before they were synced
@@ -53,7 +56,7 @@ NEVER: Final = 2
 MODES: Final = {"always": SYNCED, "interval": INTERVAL, "never": NEVER}
 SKIP: Final = 1 << 30  # positions: fewer than that are unsynced and acked at one time
 
-assert RECORD_START == 48
+assert RECORD_HEADER.size + CHECKSUM.size == RECORD_START
 assert CHUNK_HEADER.size + CHECKSUM.size == CHUNK_COPY
 
 
@@ -106,11 +109,6 @@ class ChunkHeader(NamedTuple):
 
 class NewerVersion(Exception):
     """The data is sound, but a newer walflow has written it."""
-
-
-def record_size(length: int) -> int:
-    """The record's size on disk, with header and padding."""
-    return (RECORD_START + length + 7) & ~7
 
 
 def chunk_name(first: int) -> str:

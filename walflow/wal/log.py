@@ -170,6 +170,10 @@ class Log:
         return self._uuid.hex()
 
     @property
+    def path(self) -> str:
+        return self.directory.path
+
+    @property
     def failure(self) -> FailStop | None:
         """The error after which nothing can be written, if there is one; also one of a close."""
         return self.directory.failure
@@ -213,7 +217,7 @@ class Log:
         if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
             raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
-        size = (RECORD_START + length + 7) & ~7
+        size = record_size(length)
         chunk = self._tail
         roll = chunk is None or chunk.end + size > chunk.capacity
         if roll and not self.fits(len(tag), len(payload)):
@@ -346,6 +350,10 @@ class Log:
             return chunks[-1].salt
         at = bisect_right(chunks, position, key=_first) - 1
         return chunks[at].salt if at >= 0 and position <= chunks[at].last else None
+
+    def spans(self) -> dict[int, tuple[int, int]]:
+        """By term: the first and the last position of each chunk that is still there."""
+        return {chunk.salt: (chunk.first, chunk.last) for chunk in self.chunks if chunk.last >= chunk.first}
 
     def newest(self, size: int) -> int:
         """The first position of a chunk; it and the chunks behind it have at least `size` bytes, or it is the first chunk."""

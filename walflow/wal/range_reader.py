@@ -18,10 +18,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from walflow.errors import WalflowError
-from walflow.wal.chunk import Chunk, Pages, resync
-from walflow.wal.format import CHUNK_START, RECORD_HEADER, RECORD_PREFIX, RECORD_START, SYNC, crc
+from walflow.wal.chunk import Chunk, Pages
+from walflow.wal.format import CHUNK_START, RECORD_PREFIX, RECORD_START
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap
+from walflow.wal.walk import NEVER, SoundRun, look, pass_sound
 
 WINDOW: Final = 1 << 20
 STEP: Final = 256 << 10
@@ -275,34 +276,56 @@ class RangeScan:
         """Reads one window, or one record that is larger. None: it contained no wanted record."""
         offset = self._place.offset
         window = self._pages.read(offset, min(self._window, span.limit - offset))
-        found = scan_records(span, self._place, window, self._wanted, self._end)
-        if found.large:  # and wanted: by itself
-            window = self._pages.read(offset, found.large)
-            found = scan_records(span, self._place, window, self._wanted, self._end)
-        if found.place.offset == offset:
-            return self._damaged(span, found.damaged_last)
-        self._place = found.place
-        self._places += found.places
-        if found.start is None:
+        places, start, run = self._run(span, window)
+        if run.cut and not run.behind:  # and wanted: by itself
+            window = self._pages.read(offset, run.cut)
+            places, start, run = self._run(span, window)
+        if not run.behind:
+            return self._damaged(span)
+        self._place = RecordPlace(run.position, offset + run.behind)
+        self._places += places
+        if start is None:
             return None
-        whole = found.start == 0 and found.place.offset - offset == len(window)
-        data = window if whole else window[found.start : found.place.offset - offset]
-        self._wanted = found.place.position
+        whole = start.offset == offset and run.behind == len(window)
+        data = window if whole else window[start.offset - offset : run.behind]
+        self._wanted = run.position
         places, self._places = self._places, []
-        return RecordSlice(span.chunk, span.chunk.seed, data, found.first, self._wanted - 1, places)
+        return RecordSlice(span.chunk, span.chunk.seed, data, start.position, self._wanted - 1, places)
 
-    def _damaged(self, span: ChunkSpan, last: int) -> Loss | None:
-        """The damage at the place. `last`: the last position of the record there if its header is sound, otherwise 0.
-        None: the damaged part is not wanted."""
+    def _run(self, span: ChunkSpan, window: bytes) -> tuple[list[RecordPlace], RecordPlace | None, SoundRun]:
+        """The places of some of the sound records in the window, `STEP` bytes apart; the place of the first one that is wanted, if any;
+        and where they end. `window`: the chunk's bytes from the place on."""
         position, offset = self._place
-        if position >= self._wanted:
-            self._check(offset, RECORD_START)  # at once: behind it there may be much that the disk cannot read now
-        if last:
-            header = RECORD_PREFIX.unpack(self._pages.read(offset, RECORD_START))
-            after = (offset + RECORD_START + header[1] + 7) & ~7
-        else:
-            found = resync(self._pages, span.chunk.seed, offset, position)
-            after, last = (found[0], found[1].position - 1) if found else (span.limit, span.last)
+        index = 0
+        places: list[RecordPlace] = []
+        start: RecordPlace | None = None
+        while True:
+            run = pass_sound(
+                window,
+                span.chunk.seed,
+                position,
+                index,
+                stop=index + STEP,
+                end=self._end,
+                limit=span.limit - offset,
+                wanted=self._wanted,
+                mark=NEVER if start is not None else self._wanted,
+            )
+            if run.marked >= 0:
+                start = RecordPlace(RECORD_PREFIX.unpack_from(window, run.marked)[2], offset + run.marked)
+            if run.behind == index:
+                return places, start, run
+            places.append(RecordPlace(position, offset + index))
+            index, position = run.behind, run.position
+
+    def _damaged(self, span: ChunkSpan) -> Loss | None:
+        """The damage at the place. None: the damaged part is not wanted, or the disk has read it now."""
+        position, offset = self._place
+        self._pages.window = b""  # what lies there now counts: the chunk may have been reused
+        found = look(self._pages, span.chunk.seed, offset, position, span.last, self._wanted, self._doubt)
+        if found.record is not None:
+            return None
+        after, last = found.after, found.last
         if last >= self._wanted:
             self._check(offset, after - offset)
         self._place = RecordPlace(last + 1, after)
@@ -310,6 +333,11 @@ class RangeScan:
             return None
         reason = "the disk cannot read them" if self._pages.unreadable(offset, after - offset) else "corrupt"
         return self._lost(span, position, last, offset, reason)
+
+    def _doubt(self, _pages: Pages, offset: int) -> None:
+        """There is no sound header where the next record should be."""
+        if self._place.position >= self._wanted:
+            self._check(offset, RECORD_START)  # at once: behind it there may be much that the disk cannot read now
 
     def _check(self, offset: int, size: int) -> None:
         if not self._is_acked:
@@ -335,61 +363,6 @@ class RangeScan:
         return Loss(first, last, Gap(first, last, "", 0, 0, "no chunk holds them"), None, None, hole)
 
 
-class RecordScan(NamedTuple):
-    """The sound records of a window, from a place on, up to the first that is damaged, cut off or not wanted.
-
-    `place`: behind the last of them. `start`: where in the window the first wanted record begins, None: none is wanted;
-    `first`: its position. `large`: the size of a wanted record at the window's beginning that is larger than the window.
-    `damaged_last`: the last position of a record whose header is sound and whose body is not, or is not all there.
-    `places`: of some records, `STEP` bytes apart.
-    """
-
-    place: RecordPlace
-    places: list[RecordPlace]
-    start: int | None = None
-    first: int = 0
-    large: int = 0
-    damaged_last: int = 0
-
-
-def scan_records(span: ChunkSpan, place: RecordPlace, window: bytes, wanted: int, end: int) -> RecordScan:
-    """`window`: the chunk's bytes from `place` on. Records below position `wanted` are passed over by their headers."""
-    seed = span.chunk.seed
-    index, expected, noted = 0, place.position, place.offset
-    start: int | None = None
-    first = large = damaged_last = 0
-    places: list[RecordPlace] = []
-    while index + RECORD_START <= len(window) and expected < end:
-        body = index + RECORD_START
-        fields = window[index : body - 4]
-        sync, length, position, _, _, count, _, tag, body_crc, header_crc = RECORD_PREFIX.unpack_from(window, index)
-        after = (body + length + 7) & ~7
-        if (
-            sync != SYNC
-            or position != expected
-            or not count
-            or tag > length
-            or place.offset + after > span.limit
-            or crc(seed, fields) != header_crc
-        ):
-            break
-        if position + count > wanted:
-            if after > len(window):
-                if not index:
-                    large, damaged_last = after, position + count - 1
-                break
-            if crc(seed, window[body : body + length]) != body_crc:
-                damaged_last = position + count - 1
-                break
-            if start is None:
-                start, first = index, position
-        if place.offset + index - noted >= STEP or index == 0:
-            noted = place.offset + index
-            places.append(RecordPlace(position, noted))
-        index, expected = after, position + count
-    return RecordScan(RecordPlace(expected, place.offset + index), places, start, first, large, damaged_last)
-
-
 def _without(holes: list[tuple[int, int]], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Both in order; what is told may overlap."""
     left: list[tuple[int, int]] = []
@@ -412,6 +385,3 @@ def _offset(place: RecordPlace) -> int:
 
 def _first(chunk: Chunk) -> int:
     return chunk.first
-
-
-assert RECORD_HEADER.size == RECORD_START - 4

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow.disk import Disk
 from walflow.errors import DiskFull, ReadFailed
-from walflow.wal.chunk import MOST_BAD, PAGE, WINDOW, Chunk, Pages, body_at, header_at, resync
+from walflow.wal.chunk import MOST_BAD, PAGE, WINDOW, Chunk, Pages
 from walflow.wal.format import CHUNK_START, RECORD_START, Record
 from walflow.wal.quarantine import Gap
+from walflow.wal.walk import look
 
 if TYPE_CHECKING:
     from walflow.wal.log import Log
@@ -180,16 +181,17 @@ class Reader:
             self._seek()
             return None
         pages, offset = self._pages_of(chunk), self._offset
-        header = header_at(pages, chunk.seed, offset)
-        if header is None or header.position != self._at:
-            self._skip(chunk, pages)
-            return None
-        after = offset + header.size
-        record = body_at(pages, chunk.seed, offset, header) if header.last >= self.position else None
-        if record is None and header.last >= self.position:
-            self._lost(header.last, chunk, pages, offset, after)
-        self._offset, self._at = after, header.last + 1
-        return record
+        last = min(chunk.last, self._log.durable)
+        found = look(pages, chunk.seed, offset, self._at, last, self.position, self._doubt)
+        if found.record is None and found.last >= self.position:
+            self._lost(found.last, chunk, pages, offset, found.after)
+        self._offset, self._at = found.after, found.last + 1
+        return found.record
+
+    def _doubt(self, pages: Pages, offset: int) -> None:
+        """There is no sound header where the next record should be."""
+        if self._at >= self.position and not self._log.acked.covers(self._at, self._at):
+            pages.check(offset, RECORD_START)  # at once: behind it there may be much that the disk cannot read now
 
     def _seek(self) -> None:
         """Goes to the beginning of the chunk with `position`, or of the next one."""
@@ -206,20 +208,6 @@ class Reader:
             self.position = first
         if self.position <= log.durable:
             self._chunk, self._offset, self._at = log.chunks[at], CHUNK_START, first
-
-    def _skip(self, chunk: Chunk, pages: Pages) -> None:
-        """Skips damage: there is no sound header where the next record should be. Goes to the next sound one in this
-        chunk, or to its end."""
-        offset = self._offset
-        if self._at >= self.position and not self._log.acked.covers(self._at, self._at):
-            pages.check(offset, RECORD_START)  # at once: behind it there may be much that the disk cannot read now
-        found = resync(pages, chunk.seed, offset, self._at)
-        if found is None:
-            after, at = pages.limit, min(chunk.last, self._log.durable) + 1
-        else:
-            after, at = found[0], found[1].position
-        self._lost(at - 1, chunk, pages, offset, after)
-        self._offset, self._at = after, at
 
     def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int, after: int) -> None:
         """Reports positions from `position` to `last` as lost; this reader does not need earlier ones. Raises ReadFailed, if they

@@ -120,7 +120,7 @@ class Day(NamedTuple):
 
 
 def day_of_month(year: int, month: int, day: int) -> Day | None:
-    """None: the day does not exist."""
+    """The day of the date. None: the day does not exist."""
     try:
         return _numbered(date(year, month, day))
     except ValueError:

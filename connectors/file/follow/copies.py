@@ -61,7 +61,7 @@ def _by_head_and_name(known: Iterable[FollowedFile]) -> tuple[dict[int, list[Fol
 
 
 def _begins_alike(copy: GrowingFile, original: FollowedFile) -> bool:
-    """As far as both go."""
+    """Whether copy and original have the same bytes, as far as both go."""
     length, crc = original.head
     if len(copy.first) >= length:
         return length > 0 and crc32c(copy.first[:length]) == crc

@@ -186,7 +186,7 @@ class FollowedFile:
         return () if self.gone_since is None or self.compressed else tuple(self.earlier)
 
     def begin_behind(self, guess: Guess) -> None:
-        """Nothing was sent of it."""
+        """Begins behind the guessed offset. Nothing of the file was sent yet."""
         self.let_go()
         self.position = self.acked = self.saved = self.size = guess.offset
         self.tail, self.covered = guess.tail, guess.whole
@@ -246,7 +246,7 @@ class FollowedFile:
         return self.stream.open_lines if now - self.quiet_since >= self.stream.patience else 0
 
     def end_event(self, progress: Callable[["FollowedFile"], None]) -> None:
-        """After `sent.cut` is written."""
+        """Ends the event that is held. `sent.cut` is written already."""
         assert self.stream is not None
         self.stream.end_event()
         self._mark(progress, self.last)
@@ -260,7 +260,7 @@ class FollowedFile:
         self._mark(progress, None)
 
     def end(self, progress: Callable[["FollowedFile"], None]) -> None:
-        """The file grows no more."""
+        """Marks the file as complete: it grows no more."""
         self.ended = True
         if self.stream is not None:
             self.stream.eof(complete=True)

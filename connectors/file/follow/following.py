@@ -14,7 +14,7 @@ from connectors.file.follow.sent import SentOffsets
 
 
 class Following(NamedTuple):
-    """As the flow file has it. Seconds."""
+    """The connector's keys for followed files. Times are in seconds."""
 
     pattern: str
     from_end: bool
@@ -62,7 +62,7 @@ class FollowedFiles:
 
     @property
     def new(self) -> list[FollowedFile]:
-        """That may be copies of others."""
+        """New files, which may be copies of others."""
         found = [each for each in self.known.values() if each.untried is None and not each.compressed]
         return sorted(found, key=lambda each: each.path)
 
@@ -76,7 +76,7 @@ class FollowedFiles:
             self.unread[each.identity] = each
 
     def close(self, each: FollowedFile) -> None:
-        """It is opened again when it grows."""
+        """Closes the file. It is opened again when it grows."""
         each.let_go()
         self.open.pop(each.identity, None)
 
@@ -128,7 +128,7 @@ class FollowedFiles:
             self.unread[each.identity] = each
 
     def _end(self, each: FollowedFile, keeper: MarkKeeper) -> None:
-        """Half an event leaves by err."""
+        """Ends the file's stream. Half an event leaves by err."""
         if each.stream is not None and not each.ended:
             each.stream.close()
         each.stream = None

@@ -116,7 +116,7 @@ class InflatedFile:
         return data
 
     def size(self) -> int:
-        """As it is on disk."""
+        """The file's size on disk, in bytes."""
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ def read_some(files: Sequence[FollowedFile], known: Iterable[FollowedFile], offs
 
 
 def _note(read: FileRead, file: GrowingFile, offsets: SentOffsets) -> None:
-    """Before any of it is sent."""
+    """Notes what was read, before any of it is sent."""
     each = read.file
     sent = after(each.sent, file, each.last, each.position, read.parts, sound=not (read.rewritten or read.trouble))
     if sent != each.sent:
@@ -162,7 +162,7 @@ class Look(NamedTuple):
 
 
 def look(pattern: str, known: dict[Identity, FollowedFile], cancelled: Callable[[], bool]) -> Look:
-    """In a thread."""
+    """Looks for files. Runs on a thread."""
     seen = scan(pattern, (each.path for each in known.values()), partial(walk, cancelled=cancelled))
     if cancelled():
         return Look(seen, {}, {})

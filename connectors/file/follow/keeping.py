@@ -108,7 +108,7 @@ class MarkKeeper:
         return f"{self._checkpoint.path}, which cannot be written: {self._trouble}" if self._trouble else ""
 
     async def save(self) -> None:
-        """Now. Raises OSError."""
+        """Writes the checkpoint now. Raises OSError."""
         marks = self._now()
         await self._in_thread.run(partial(self._write, marks))
         self._changed = False

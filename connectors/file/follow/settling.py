@@ -45,7 +45,7 @@ class FileOutcomes:
             files.wake.set()
 
     def end(self, each: FollowedFile) -> None:
-        """It grows no more."""
+        """Marks the file as complete: it grows no more."""
         each.end(self.progress)
         if each.finished:
             self._files.due[each.identity] = each

@@ -122,7 +122,7 @@ class FileReads:
             )
 
     def _inflated(self, each: FollowedFile, damage: str) -> None:
-        """All that is in it."""
+        """The compressed file is read to its end, or to its damage."""
         if damage:
             self._damaged.value += 1
             reason = f"{shown(each.path)} is damaged: {damage}"

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from pyspark_walflow.wire import RECORD
+from walflow_kernel.log_records import TIME_AT, TIMES, record_offsets
 
 STRETCH: Final = 1 << 20  # bytes of one, about; more in a log with a larger budget
 STRETCHES: Final = 1 << 14  # remembered at most, about
@@ -52,7 +52,7 @@ class Arrivals:
             known.insert(at, new)
 
     def forget(self, floor: int) -> None:
-        """What lies below."""
+        """Forgets what is known of positions below `floor`."""
         del self._known[: bisect_left(self._known, floor, key=_last)]
 
     def unknown(self, first: int, end: int) -> Iterator[tuple[int, int]]:
@@ -76,12 +76,8 @@ class Arrivals:
 
 def arrived(data: bytes, first: int, last: int) -> Arrived:
     """Of whole records with these positions."""
-    earliest, latest, at = LATEST, -LATEST - 1, 0
-    while at < len(data):
-        _, length, _, ingest_ns, *_ = RECORD.unpack_from(data, at)
-        earliest, latest = min(earliest, ingest_ns), max(latest, ingest_ns)
-        at += RECORD.size + length + 7 & ~7
-    return Arrived(first, last, earliest, latest, len(data))
+    times = [TIMES.unpack_from(data, at + TIME_AT)[0] for at in record_offsets(data)[0]]
+    return Arrived(first, last, min(times, default=LATEST), max(times, default=-LATEST - 1), len(data))
 
 
 def _first(one: Arrived) -> int:

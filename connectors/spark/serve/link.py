@@ -189,7 +189,7 @@ class SparkLink(asyncio.Protocol):
         self._between = True
 
     def close(self) -> None:
-        """After what was sent."""
+        """Closes the connection, after what was sent."""
         if self.connected:
             self.transport.close()
 

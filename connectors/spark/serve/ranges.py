@@ -71,7 +71,7 @@ class LogRanges:
         self.tell_gaps()
 
     def close(self) -> None:
-        """After all reads were cancelled."""
+        """Ends the threads. All reads were cancelled before."""
         self._threads.shutdown()
 
     def committed(self, commit: Commit) -> None:

@@ -47,7 +47,7 @@ class PlainPort:
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Serves Spark's socket source until it is cancelled."""
         sockets = listen_tcp(self._address, BACKLOG, SocketOptions())
         listener = Listener(sockets, self._arrived, self._half)
         listener.start()

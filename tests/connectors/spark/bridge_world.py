@@ -17,6 +17,7 @@ from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import FrameKind, WireKey
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+from walflow_kernel import log_records
 
 PATIENCE = 100.0
 TOKEN = "a token that is long enough"
@@ -123,7 +124,7 @@ def lines_of(data: bytes) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     at = 0
     while at < len(data):
-        _, length, position, _, _, count, _, tag, _, _ = wire.RECORD.unpack_from(data, at)
+        _, length, position, _, _, count, _, tag, _, _ = log_records.RECORD.unpack_from(data, at)
         lines = data[at + 48 + tag : at + 48 + length].split(b"\n")[:-1]
         assert len(lines) == count
         found |= {position + number: line for number, line in enumerate(lines)}

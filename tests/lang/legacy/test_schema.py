@@ -64,7 +64,7 @@ def test_one_thing_wrong_is_found(ramp: str, validator: Draft202012Validator) ->
 
 
 def test_the_example_of_the_page_is_valid_and_runs(validator: Draft202012Validator) -> None:
-    page = (ROOT / "docs" / "reference" / "legacy.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "tremor.md").read_text("utf-8")
     text, query = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[0] for kind in ("yaml", "trickle"))
     assert validator.is_valid(document(text))
     Path("ticks.yaml").write_text(text)

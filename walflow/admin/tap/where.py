@@ -11,14 +11,12 @@ from typing import Final, NamedTuple
 
 from walflow.admin.tap.sampler import TakenBlock
 from walflow.compile.compiled import BlockCall, Compiled
-from walflow.compile.compiling import compile_region
 from walflow.compile.program import CallOf, Const, ForOf, InvokeOf, Term, functions, walk
 from walflow.compile.reference import shipped
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import WalflowError
 from walflow.event import codec_at
 from walflow.plan.alone import load_query
-from walflow.plan.regions import region_of
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.moment import Moment
 from walflow_kernel.weight import weight_of
@@ -93,7 +91,7 @@ def condition(text: str) -> Condition:
     if refused is not None:
         what, span = refused
         raise NotAnExpression(render(_moved(error(f"{NAME} has {what}", span), text, len(before))))
-    return Condition(compile_region(region_of(plan, "in")), STEPS // (len(text) // LETTERS + 1))
+    return Condition(plan.regions.compiled("in"), STEPS // (len(text) // LETTERS + 1))
 
 
 def _too_much(term: Term) -> tuple[str, Span] | None:

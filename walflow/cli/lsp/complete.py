@@ -132,7 +132,7 @@ def _in_code(text: EditedText, tokens: Sequence[Token], offset: int) -> Iterator
 
 
 def _uses(tokens: Sequence[Token]) -> bool:
-    """Within a `use`."""
+    """Whether the last statement is a `use`."""
     for token in reversed(tokens):
         if token.type == "USE":
             return True

@@ -103,7 +103,7 @@ def _in_string(text: EditedText, at: int) -> Pointed | None:
 
 
 def within(tokens: Sequence[Token]) -> Within | None:
-    """Of the tokens before a place."""
+    """What the place after these tokens lies in."""
     keys: list[str] = []
     depth = 0
     for at in range(len(tokens) - 1, -1, -1):

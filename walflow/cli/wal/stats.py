@@ -29,7 +29,7 @@ class _Sink(NamedTuple):
 
 
 class _Stats(NamedTuple):
-    """As --json prints it."""
+    """What `wal stats --json` prints."""
 
     path: str
     uuid: str

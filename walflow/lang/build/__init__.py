@@ -75,7 +75,7 @@ def build_script(
 
 @by_rule
 class TroyRules(FlowRules, PipelineRules, ScriptRules, ExpressionRules):
-    """All of them."""
+    """The rules of the whole language."""
 
     def create(
         self, meta: Meta, kind: Token, name: Name, path: Path | None, settings: tuple[Setting, ...] | None

@@ -45,7 +45,7 @@ def _not_a_character(bad: Any, source: Source) -> Diagnostic:
 
 
 def _composed(text: str) -> Node:
-    """None if there is no content."""
+    """The node tree of the text. None: the text has no content."""
     reader: Any = YAML(typ="safe", pure=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReusedAnchorWarning)  # the last one counts, as in YAML

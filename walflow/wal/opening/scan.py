@@ -1,24 +1,21 @@
 """One chunk, read from its first record to its last: what is sound, and what is damaged or missing."""
 
-from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.format import (
     CHECKSUM,
     CHUNK_START,
     LAST,
     NO_STAMP,
     RECORD_HEADER,
-    RECORD_PREFIX,
     RECORD_START,
     SYNC,
     RecordHeader,
     crc,
     record_size,
 )
-
-Prefix = tuple[bytes, int, int, int, int, int, int, int, int, int]
+from walflow.wal.walk import Prefix, look, pass_sound
 
 
 class Damage(NamedTuple):
@@ -72,26 +69,21 @@ class Scan:
         offset, expected = self.end, self.last + 1
         while True:
             offset, expected = self._run(offset, expected, hint)
-            header = header_at(pages, seed, offset)
-            if header is None or header.position != expected:
-                found = resync(pages, seed, offset, expected)
-                if found is None:
-                    if pages.unreadable(offset, pages.limit - offset):
-                        self._unreadable_end(offset, expected, hint)
-                    return
-                self._damaged(offset, found[0] - offset, expected, found[1].position - 1, self.commit)
-                offset, expected = found[0], found[1].position
-                continue
-            self.top = header.commit
-            if body_at(pages, seed, offset, header) is None:
-                self._damaged(offset, header.size, expected, header.last, header.commit)
+            found = look(pages, seed, offset, expected, expected)
+            header = found.header
+            if found.ends:
+                if pages.unreadable(offset, pages.limit - offset):
+                    self._unreadable_end(offset, expected, hint)
+                return
+            if found.record is None:
+                self._damaged(offset, found.after - offset, expected, found.last, self.commit)
             else:
-                self.records += 1
-                self.end, self.last, self.last_ns = offset + header.size, header.last, header.ingest_ns
-                if header.last > hint and not self.unproven:
+                self._passed(1, found.after, found.last, found.record.ingest_ns)
+                if found.last > hint and not self.unproven:
                     self.unproven = offset
-            self.commit = header.commit + 1 if header.flags & LAST else header.commit
-            offset, expected = offset + header.size, header.last + 1
+            if header is not None:
+                self._in_commit(header)
+            offset, expected = found.after, found.last + 1
 
     def _unreadable_end(self, offset: int, expected: int, hint: int) -> None:
         self.endless = self.follower is None
@@ -102,31 +94,27 @@ class Scan:
         """Passes over the sound records in the window, the fast way, because a restart waits for this. Everything else
         is left to `_read`."""
         index = self.pages.find(offset, RECORD_START)
-        window, seed = self.pages.window, self.chunk.seed
-        unpack: Callable[[bytes, int], Prefix] = RECORD_PREFIX.unpack_from
-        start, commit, flags, last_ns = offset - index, self.commit, 0, self.last_ns
-        while 0 <= index <= len(window) - RECORD_START:
-            sync, length, position, ingest_ns, commit_now, count, flags_now, _, body_crc, header_crc = unpack(
-                window, index
-            )
-            body = index + RECORD_START
-            end = ((start + body + length + 7) & ~7) - start  # the file's multiples of 8, not the window's
-            if sync != SYNC or position != expected or end > len(window) or not count:
-                break
-            if (
-                crc(seed, window[index : body - 4]) != header_crc
-                or crc(seed, window[body : body + length]) != body_crc
-            ):
-                break
-            expected = position + count
-            if expected > hint + 1 and not self.unproven:
-                self.unproven = start + index
-            self.records += 1
-            index, commit, flags, last_ns = end, commit_now, flags_now, ingest_ns
-            self.end, self.last, self.top = start + end, expected - 1, commit
-        self.last_ns = last_ns
+        if index < 0:
+            return offset, expected
+        run = pass_sound(self.pages.window, self.chunk.seed, expected, index, mark=hint + 1)
+        if run.header is None:
+            return offset, expected
+        start = offset - index
+        if run.marked >= 0 and not self.unproven:
+            self.unproven = start + run.marked
+        self._passed(run.records, start + run.behind, run.position - 1, run.header[3])
+        self._in_commit(run.header)
+        return self.end, run.position
+
+    def _passed(self, records: int, end: int, last: int, ingest_ns: int) -> None:
+        self.records += records
+        self.end, self.last, self.last_ns = end, last, ingest_ns
+
+    def _in_commit(self, header: Prefix) -> None:
+        """Of the last header found."""
+        _, _, _, _, commit, _, flags, _, _, _ = header
+        self.top = commit
         self.commit = commit + 1 if flags & LAST else commit
-        return start + index if index >= 0 else offset, expected
 
     def _damaged(self, offset: int, size: int, first: int, last: int, commit: int) -> None:
         unreadable = self.pages.unreadable(offset, size)

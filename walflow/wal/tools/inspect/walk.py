@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from walflow.wal.chunk import Chunk, Pages, body_at, header_at, resync
+from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.directory import Directory
-from walflow.wal.format import CHUNK_START, Record
+from walflow.wal.format import Record
 from walflow.wal.quarantine import Gap
+from walflow.wal.walk import NEVER, looks
 
 Read = Callable[[int], None]  # so many more bytes have been looked at
 
@@ -89,24 +90,14 @@ def _of(directory: Directory, chunk: Chunk, follower: Chunk | None, read: Read) 
 
 def _through(pages: Pages, chunk: Chunk, *, alone: bool) -> Iterator[RecordAt]:
     """`alone`: the chunk behind it is missing, and with it all that is not found here."""
-    offset, expected = CHUNK_START, chunk.first
-    while expected <= chunk.last:
-        header = header_at(pages, chunk.seed, offset)
-        if header is None or header.position != expected:
-            found = resync(pages, chunk.seed, offset, expected)
-            if found is None and alone:
-                yield _nowhere(expected, chunk.last)
-                return
-            after, position = (found[0], found[1].position) if found else (pages.limit, chunk.last + 1)
-            yield _corrupt(pages, chunk, offset, after - offset, expected, position - 1)
-            offset, expected = after, position
-            continue
-        record = body_at(pages, chunk.seed, offset, header)
-        if record is None:
-            yield _corrupt(pages, chunk, offset, header.size, expected, header.last)
+    for offset, first, found in looks(pages, chunk):
+        size = found.after - offset
+        if found.record is not None:
+            yield RecordAt(chunk.name, offset, size, found.record)
+        elif found.ends and alone:
+            yield _nowhere(first, chunk.last)
         else:
-            yield RecordAt(chunk.name, offset, header.size, record)
-        offset, expected = offset + header.size, header.last + 1
+            yield _corrupt(pages, chunk, offset, size, first, found.last)
 
 
 def _corrupt(pages: Pages, chunk: Chunk, offset: int, size: int, first: int, last: int) -> RecordAt:
@@ -121,16 +112,9 @@ def outlines(directory: Directory, chunk: Chunk) -> Iterator[tuple[int, int, int
         return
     try:
         pages = Pages(directory, chunk.name, fd, chunk.synced)
-        at, header = CHUNK_START, header_at(pages, chunk.seed, CHUNK_START)
-        while True:
-            if header is None:
-                found = resync(pages, chunk.seed, at, chunk.first)
-                if found is None:
-                    return
-                at, header = found
-            yield header.position, header.last, header.size
-            at += header.size
-            header = header_at(pages, chunk.seed, at)
+        for offset, first, found in looks(pages, chunk, NEVER):
+            if found.header is not None:
+                yield first, found.last, found.after - offset
     finally:
         directory.disk.close(fd)
 

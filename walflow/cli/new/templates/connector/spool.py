@@ -3,12 +3,13 @@
 import asyncio
 import os
 import time
+from collections import deque
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from walflow import Connector, Guarantee, Inlet, Outlet, Ports
+from walflow import Block, Connector, Guarantee, Inlet, JobEnd, JobSink, Outlet, Ports, SinkWork
 
 READ_BYTES = 256 << 10
 
@@ -60,36 +61,44 @@ class Spool(Connector):
         await asyncio.to_thread(path.rename, path.with_suffix(".done"))
 
     async def _write(self, inlet: Inlet) -> None:
-        await asyncio.to_thread(Path(self.path).mkdir, parents=True, exist_ok=True)
-        written = inlet.counter("files_total")
-        while True:
-            for block in await inlet.take():  # all that waits, in this connector's codec and framing
-                await self._store(inlet, block.frames.data)
-                inlet.ack(block)  # every block is owed one of ack, fail and reject
-                written.value += 1
+        await JobSink(inlet, Storing(self.path, inlet)).run()
 
-    async def _store(self, inlet: Inlet, data: bytes) -> None:
-        """Until it is done: events that wait here are not lost, and the sources upstream are stopped meanwhile."""
-        while True:
-            try:
-                await asyncio.to_thread(self._put, data)
-            except OSError as error:
-                inlet.trigger(f"cannot write to {self.path}: {error.strerror}")
-                await asyncio.sleep(1)
-            else:
-                inlet.restore()
-                return
 
-    def _put(self, data: bytes) -> None:
-        target = Path(self.path) / f"{time.time_ns()}.json"
+class SpoolFile:
+    """A job: what goes into one file."""
+
+    def __init__(self, block: Block) -> None:
+        self.blocks = [block]
+
+
+class Storing(SinkWork[SpoolFile]):
+    """What is this sink's own. What waits, when the sources stop, what is tried again, how it stops: `JobSink` sees to that."""
+
+    def __init__(self, path: str, inlet: Inlet) -> None:
+        self._path = Path(path)
+        self._written = inlet.counter("files_total")
+
+    def take(self, waiting: deque[Block]) -> SpoolFile | None:
+        """On the loop: the next job. A block is in this connector's codec and framing."""
+        return SpoolFile(waiting.popleft()) if waiting else None
+
+    def do(self, job: SpoolFile) -> None:
+        """On a thread. An OSError: it is tried again, after 0.1 seconds and later every 10; meanwhile the sources are stopped."""
+        self._path.mkdir(parents=True, exist_ok=True)
+        target = self._path / f"{time.time_ns()}.json"
         partial = target.with_suffix(".part")
         with open(partial, "wb") as file:
-            file.write(data)
+            file.write(job.blocks[0].frames.data)
             file.flush()
             os.fsync(file.fileno())
         partial.rename(target)
-        directory = os.open(self.path, os.O_RDONLY)
+        directory = os.open(self._path, os.O_RDONLY)
         try:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+    def outcomes(self, job: SpoolFile, error: BaseException | None) -> JobEnd:
+        """On the loop, after the job: every block is owed an outcome. The usual: acked, or the job is tried again."""
+        self._written.value += error is None
+        return super().outcomes(job, error)

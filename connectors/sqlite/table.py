@@ -1,0 +1,185 @@
+"""The SQLite file: a table of events, and the table `walflow_frontier`. All of it blocks."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from connectors.sqlite.rows import Cell, Column
+from walflow import WalflowError
+from walflow.frontier import Begin, Frontier, Put, Take
+
+BUSY: Final = 5.0  # seconds that another process may hold the file
+FRONTIERS: Final = (
+    "CREATE TABLE IF NOT EXISTS walflow_frontier "
+    "(log TEXT NOT NULL, sink TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (log, sink)) WITHOUT ROWID"
+)
+
+
+class CannotUse(WalflowError):
+    """The table cannot be used now; later it may be. The line says why."""
+
+
+class SqliteTable:
+    """`create`: makes the table if it is missing. A connection is opened when it is needed, and closed after any error."""
+
+    def __init__(self, path: str, table: str, columns: Sequence[Column], *, create: bool) -> None:
+        self._path = path
+        self._table = table
+        self._columns = columns
+        self._create = create
+        self._connection: sqlite3.Connection | None = None
+        self._identity = (0, 0)
+
+    def __repr__(self) -> str:
+        return f"<SqliteTable {self._table} in {self._path}, {'open' if self._connection is not None else 'closed'}>"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Callable[[], None]]:
+        """All of it, or nothing. What it gives undoes it. Raises CannotUse; if the end of the block raised it, all may have been
+        stored."""
+        try:
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+            yield lambda: connection.rollback()
+            if not connection.in_transaction:
+                return
+            connection.execute("COMMIT")
+            if _identity(self._path) != self._identity:
+                raise CannotUse(f"{self._path} was moved, replaced or removed while it was in use")
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise CannotUse(f"cannot write {self._path}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None]) -> Mapping[int, str]:
+        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them is stored."""
+        connection = self._opened()
+        names = ", ".join(map(_quoted, (column.name for column in self._columns)))
+        text = f"INSERT INTO {_quoted(self._table)} ({names}) VALUES ({', '.join('?' * len(self._columns))})"
+        connection.execute("SAVEPOINT batch")
+        try:
+            connection.executemany(text, [row for row in rows if row is not None])
+        except sqlite3.IntegrityError:
+            connection.execute("ROLLBACK TO batch")
+            return self._one_by_one(connection, text, rows)
+        finally:
+            if connection.in_transaction:  # a trigger may have ended it
+                connection.execute("RELEASE batch")
+        return {}
+
+    def _one_by_one(
+        self, connection: sqlite3.Connection, text: str, rows: Sequence[tuple[Cell, ...] | None]
+    ) -> Mapping[int, str]:
+        refused: dict[int, str] = {}
+        for number, row in enumerate(rows):
+            if row is None:
+                continue
+            try:
+                connection.execute(text, row)
+            except sqlite3.IntegrityError as error:
+                refused[number] = f"{self._table}: {error} ({error.sqlite_errorname})"
+        return refused
+
+    def read(self, log: str, sink: str) -> Frontier | None:
+        found = (
+            self._opened()
+            .execute("SELECT state FROM walflow_frontier WHERE log = ? AND sink = ?", (log, sink))
+            .fetchone()
+        )
+        if found is None:
+            return None
+        try:
+            return Frontier.decode(found[0])
+        except msgspec.MsgspecError as error:
+            raise CannotUse(f"{self._path}: the row of {sink} in walflow_frontier is damaged: {error}") from error
+
+    def write(self, log: str, sink: str, frontier: Frontier) -> None:
+        """In a transaction that has read it."""
+        self._opened().execute(
+            "INSERT OR REPLACE INTO walflow_frontier VALUES (?, ?, ?)", (log, sink, frontier.encode().decode())
+        )
+
+    def look(self, log: str, sink: str) -> Frontier | None:
+        """Changes nothing. Raises CannotUse."""
+        try:
+            return self.read(log, sink)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise CannotUse(f"cannot read {self._path}: {error}") from error
+
+    def begin(self, log: str, sink: str, step: Begin) -> Frontier:
+        with self.transaction():
+            found = self.read(log, sink)
+            if found is None:
+                self.write(log, sink, found := step.frontier)
+        return found
+
+    def take(self, log: str, sink: str, step: Take) -> Frontier | None:
+        with self.transaction():
+            found = self.read(log, sink)
+            if found is None or found.token not in step.tokens:
+                return None
+            taken = msgspec.structs.replace(found, token=step.token, epoch=found.epoch + 1, beat=found.beat + 1)
+            self.write(log, sink, taken)
+        return taken
+
+    def put(self, log: str, sink: str, step: Put) -> Frontier | None:
+        with self.transaction():
+            found = self.read(log, sink)
+            if found is None or found.token != step.frontier.token:
+                return None
+            self.write(log, sink, step.frontier)
+        return step.frontier
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()  # what was not committed is not there
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+            try:
+                self._begin(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        if self._create:
+            names = ", ".join(map(_quoted, (column.name for column in self._columns)))
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {_quoted(self._table)} ({names})")
+        connection.execute(FRONTIERS)
+        found = columns_in(connection, self._table)
+        if not found:
+            raise CannotUse(f"{self._path} has no table {self._table}")
+        if missing := [column.name for column in self._columns if column.name.lower() not in found]:
+            raise CannotUse(f"the table {self._table} in {self._path} has no column {', '.join(missing)}")
+        self._identity = _identity(self._path)
+
+
+def columns_in(connection: sqlite3.Connection, table: str) -> set[str]:
+    """In lower case: SQLite does not tell it apart. Empty: there is no such table."""
+    return {str(name).lower() for _, name, *_ in connection.execute(f"PRAGMA table_info({_quoted(table)})")}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return (0, 0)
+    return found.st_dev, found.st_ino

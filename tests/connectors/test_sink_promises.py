@@ -1,0 +1,432 @@
+"""What every sink owes, of each of ours. What is special about one stands in its own tests."""
+
+import asyncio
+import errno
+import importlib.util
+import math
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+
+from connectors.file.appending import Appending
+from connectors.file.output import Output
+from connectors.file.writing import file_sink
+from connectors.sqlite.rows import WHOLE, Cell
+from connectors.sqlite.sink import TableWork
+from connectors.sqlite.table import SqliteTable
+from connectors.stdio import console
+from connectors.tcp import TcpClient
+from connectors.udp.client import Refusals, datagram_sink
+from tests.connectors.test_tcp_client import Peer
+from tests.connectors.world import FailingDisk
+from walflow import Backoff, Block, Connector, Inlet, JobSink, NotDelivered, Outlet
+from walflow.cli import new
+from walflow.disk import Stat
+from walflow.net import Failure, HeldPart, RetryQueue, RetrySink
+from walflow.testing import VirtualScheduler
+from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, sink_promises
+
+TOO_LARGE = b'"' + b"x" * 65506 + b'"'
+
+
+class InDirectory(JobsOnThread):
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp())
+
+    async def close(self) -> None:
+        shutil.rmtree(self.directory)
+
+
+class FileSubject(InDirectory):
+    """The file's sink on a disk that gets full."""
+
+    sighup_ends_waits = True
+
+    def __init__(self, make: Callable[[str, FailingDisk], Output]) -> None:
+        super().__init__()
+        self._disk = BreakingDisk(errno.ENOSPC)
+        self._make = make
+        self.path = self.directory / "out.log"
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await file_sink(inlet, self._make(str(self.path), self._disk)).run()
+
+    def got(self) -> Sequence[bytes]:
+        return self.path.read_bytes().splitlines() if self.path.exists() else []
+
+    def fail(self) -> None:
+        self._disk.failing = {"write", "open"}
+
+    def fail_otherwise(self) -> None:
+        self._disk.number = errno.EDQUOT
+
+    def mend(self) -> None:
+        self._disk.failing = set()
+
+    def bug(self) -> None:
+        self._disk.broken = True
+
+
+class BreakingDisk(FailingDisk):
+    """One that has a bug, too, while it is `broken`."""
+
+    broken = False
+
+    def look(self, path: str) -> Stat | None:
+        if self.broken:
+            raise KeyError("a bug")
+        return super().look(path)
+
+
+def truncating() -> FileSubject:
+    return FileSubject(lambda path, disk: Output(path, disk, sync=True, empty=not os.path.exists(path)))
+
+
+def appending() -> FileSubject:
+    return FileSubject(lambda path, disk: Appending(path, disk, sync=True))
+
+
+test_file = sink_promises(truncating)
+test_file_append = sink_promises(appending)
+
+
+class BreakingTable(SqliteTable):
+    """One that has a bug, while it is `broken`."""
+
+    broken = False
+
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None]) -> Mapping[int, str]:
+        if self.broken:
+            raise KeyError("a bug")
+        return super().insert(rows)
+
+
+class SqliteSubject(InDirectory):
+    """A table that is renamed while the sink uses it."""
+
+    never = b'"no"'
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._path = self.directory / "out.db"
+        self._name = "events"
+        self._run("""CREATE TABLE events (event CHECK (event <> '"no"'))""")
+        self._table = BreakingTable(str(self._path), "events", WHOLE, create=False)
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await JobSink(inlet, TableWork(inlet, self._table, WHOLE)).run()
+
+    def got(self) -> Sequence[bytes]:
+        return [str(event).encode() for (event,) in self._run(f"SELECT event FROM {self._name} ORDER BY rowid")]
+
+    def fail(self) -> None:
+        self._run("ALTER TABLE events RENAME TO away")
+        self._name = "away"
+
+    def fail_otherwise(self) -> None:
+        self._run("CREATE TABLE events (other)")
+
+    def mend(self) -> None:
+        self._run("DROP TABLE IF EXISTS events")
+        self._run("ALTER TABLE away RENAME TO events")
+        self._name = "events"
+
+    def bug(self) -> None:
+        self._table.broken = True
+
+    def _run(self, statement: str) -> Sequence[tuple[object, ...]]:
+        with closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
+            return connection.execute(statement).fetchall()
+
+
+test_sqlite = sink_promises(SqliteSubject)
+
+
+class SpoolSubject(InDirectory):
+    """The tutorial's sink. In the place of its directory there is a file: it can make no files there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parent, self._away = self.directory / "spool", self.directory / "away"
+        self._out = self._parent / "out"
+        self._connector: Connector = _spool().Spool(path=str(self._out), mode="write")
+
+    async def open(self) -> RunsSink:
+        return self._connector
+
+    async def again(self) -> RunsSink:
+        return self._connector
+
+    def got(self) -> Sequence[bytes]:
+        where = self._out if self._out.is_dir() else self._away / "out"
+        found = sorted(where.glob("*.json")) if where.is_dir() else []
+        return [line for path in found for line in path.read_bytes().splitlines()]
+
+    def fail(self) -> None:
+        if self._parent.exists():
+            self._parent.rename(self._away)
+        self._parent.mkdir()
+        self._out.touch()
+
+    def fail_otherwise(self) -> None:
+        shutil.rmtree(self._parent)
+        self._parent.touch()
+
+    def mend(self) -> None:
+        shutil.rmtree(self._parent)
+        if self._away.exists():
+            self._away.rename(self._parent)
+
+
+def _spool() -> ModuleType:
+    path = Path(new.__file__).parent / "templates" / "connector" / "spool.py"
+    spec = importlib.util.spec_from_file_location("spool_of_the_tutorial", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+test_spool = sink_promises(SpoolSubject)
+
+
+class StdioSubject(JobsOnThread):
+    """A pipe that is read."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        self._read = b""
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await console(inlet, self._writing, holds=True).run()
+
+    def got(self) -> Sequence[bytes]:
+        try:
+            while data := os.read(self._reading, 1 << 16):
+                self._read += data
+        except BlockingIOError:
+            pass
+        return self._read.splitlines()
+
+    async def close(self) -> None:
+        os.close(self._reading)
+
+
+test_stdio = sink_promises(StdioSubject)
+
+
+class Datagrams:
+    """A connected socket, whose system takes no datagram while there is `trouble`."""
+
+    def __init__(self) -> None:
+        self.trouble = 0
+        self.sent: list[bytes] = []
+
+    def send(self, data: bytes, /) -> int:
+        number = self.trouble or (errno.EMSGSIZE if data == TOO_LARGE else 0)
+        if number:
+            raise OSError(number, os.strerror(number))
+        self.sent.append(data)
+        return len(data)
+
+    def getsockopt(self, level: int, option: int, /) -> int:
+        return 0
+
+
+class UdpSubject(SinkSubject):
+    never = TOO_LARGE
+
+    def __init__(self) -> None:
+        self._socket = Datagrams()
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        sink = datagram_sink(self._socket, inlet, Refusals(self._socket, inlet, "peer"))
+        sink.connected()
+        sink.serve(NotDelivered("there is no socket"))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await sink.close()
+
+    def got(self) -> Sequence[bytes]:
+        return self._socket.sent
+
+    def fail(self) -> None:
+        self._socket.trouble = errno.ENOBUFS
+
+    def fail_otherwise(self) -> None:
+        self._socket.trouble = errno.ENETUNREACH
+
+    def mend(self) -> None:
+        self._socket.trouble = 0
+
+
+test_udp = sink_promises(UdpSubject)
+
+
+class TcpSubject(SinkSubject):
+    """In trouble, no program listens."""
+
+    notices = True
+    config: dict[str, object] = {}  # noqa: RUF012  # it is read alone
+    echoes = False
+
+    def __init__(self) -> None:
+        self.peer = Peer()
+        self.peer.echoing = self.echoes
+        self._away = False
+
+    async def open(self) -> RunsSink:
+        await self.peer.listen()
+        if self._away:
+            self.peer.leave()
+        return self.client()
+
+    async def again(self) -> RunsSink:
+        return self.client()
+
+    def client(self) -> RunsSink:
+        return TcpClient.model_validate({"url": f"127.0.0.1:{self.peer.port}", **self.config})
+
+    def got(self) -> Sequence[bytes]:
+        return b"".join(self.peer.received).splitlines()
+
+    def fail(self) -> None:
+        self._away = True
+        if self.peer.port:
+            self.peer.leave()
+
+    def mend(self) -> None:
+        self._away = False
+        self._listening = asyncio.ensure_future(self.peer.listen())
+
+    async def close(self) -> None:
+        if (listening := getattr(self, "_listening", None)) is not None:
+            await listening
+        if self.peer.port:
+            self.peer.leave()
+            await asyncio.sleep(0)
+
+
+class EchoSubject(TcpSubject):
+    config = {"ack": "echo"}  # noqa: RUF012  # it is read alone
+    echoes = True
+
+    def hold(self, scheduler: VirtualScheduler) -> None:
+        self.peer.echoing = False
+
+    def release(self, scheduler: VirtualScheduler) -> None:
+        if not self.peer.echoing and self.peer.received:
+            self.peer.send(b"".join(self.peer.received))
+        self.peer.echoing = True
+
+
+test_tcp = sink_promises(TcpSubject)
+test_tcp_echo = sink_promises(
+    EchoSubject,
+    without={
+        "a_stop_waits_for_what_is_under_way": "it waits until all is written, and for no echo: what has none fails"
+    },
+)
+
+
+class RequestsSubject(SinkSubject):
+    """A sink of requests, as `http_client`, `dns_client` and `schema_registry` are. Its waits are the loop's, in real time."""
+
+    never = b'"never"'
+
+    def __init__(self) -> None:
+        self._trouble = ""
+        self._got: list[bytes] = []
+        self._held: asyncio.Event | None = None
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        queue = RetryQueue[Block](1, 3, Backoff(0.01, 0.05))
+        sink = RetrySink(
+            inlet,
+            queue,
+            Backoff(0.01, 0.05),
+            add=lambda blocks: queue.add(
+                [(part, 1) for block in blocks for part in block.split([1] * block.frames.count)]
+            ),
+            fail=inlet.fail,
+            blocks=lambda block: (block,),
+        )
+
+        async def send(held: HeldPart[Block]) -> None:
+            if self._held is not None:
+                await self._held.wait()
+            (event,) = held.part.frames.payloads()
+            if self._trouble:
+                sink.failed(held, self._trouble, Failure(math.inf, counts=False))
+            elif event == self.never:
+                sink.passed(held)
+                inlet.reject(held.part, "no peer takes it")
+            else:
+                self._got.append(event)
+                sink.passed(held)
+                inlet.ack(held.part)
+
+        await sink.run(send)
+
+    def got(self) -> Sequence[bytes]:
+        return self._got
+
+    def fail(self) -> None:
+        self._trouble = "not now"
+
+    def fail_otherwise(self) -> None:
+        self._trouble = "not any more"
+
+    def mend(self) -> None:
+        self._trouble = ""
+
+    def hold(self, scheduler: VirtualScheduler) -> None:
+        self._held = asyncio.Event()
+
+    def release(self, scheduler: VirtualScheduler) -> None:
+        if self._held is not None:
+            self._held.set()
+
+
+test_requests = sink_promises(
+    RequestsSubject,
+    without={
+        "the_waits_grow_and_begin_anew_after_a_success": "its waits are in real time: tests/net/test_retry_queue.py",
+        "a_stop_waits_for_what_is_under_way": "a request is cancelled, and its events fail",
+    },
+)

@@ -1,0 +1,246 @@
+"""A log into a table: each event once, whatever dies."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
+
+FLOW = """
+define flow main
+flow
+  use tremor::pipelines;
+  define connector tcp from tcp_server
+  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
+    config = {"url": "127.0.0.1:0"}
+  end;
+  define connector log from wal with config = {"path": "log", "chunk_size": 65536, "sync": "SYNC"} end;
+  define connector db from sqlite with config = {"path": "out.db", "columns": {"n": "n"}} end;
+  define connector bad from file
+  with codec = "json", postprocessors = ["separate"], config = {"path": "bad.jsonl", "mode": "append"}
+  end;
+  create connector tcp;
+  create connector log;
+  create connector db;
+  create connector bad;
+  create pipeline echo from pipelines::passthrough;
+  create pipeline rows from pipelines::passthrough;
+  create pipeline letters from pipelines::passthrough;
+  connect /connector/tcp to /pipeline/echo;
+  connect /pipeline/echo to /connector/log;
+  connect /pipeline/echo to /connector/tcp;
+  connect /connector/log to /pipeline/rows;
+  connect /pipeline/rows to /connector/db;
+  connect /connector/db/err to /pipeline/letters;
+  connect /pipeline/letters to /connector/bad;
+end;
+deploy flow main;
+"""
+
+
+def flow_in(directory: Path, sync: str = "always") -> Path:
+    file = directory / "flow.troy"
+    file.write_text(FLOW.replace("SYNC", sync))
+    return file
+
+
+def rows(directory: Path) -> Counter[int]:
+    if not (directory / "out.db").exists():
+        return Counter()
+    connection = sqlite3.connect(directory / "out.db")
+    try:
+        return Counter(n for (n,) in connection.execute("SELECT n FROM events"))
+    except sqlite3.OperationalError:  # the table is not there yet
+        return Counter()
+    finally:
+        connection.close()
+
+
+def deliver(daemon: Daemon, numbers: Sequence[int]) -> None:
+    """Sends them, and waits until each is in the log."""
+    client = Client(int(str(daemon.last("listening")["address"]).rsplit(":", 1)[1]))
+    client.send(b"".join(b'{"n":%d}\n' % number for number in numbers))
+    client.lines(len(numbers))
+    client.close()
+
+
+def stored(directory: Path, numbers: Sequence[int]) -> None:
+    """Waits until they are rows, each once, and nothing else is."""
+    wait_until(lambda: set(rows(directory)) == set(numbers), "rows are missing")
+    assert rows(directory) == Counter(numbers)
+
+
+def refusal(daemon: Daemon) -> str:
+    """Why the sink does not write."""
+    while True:
+        line = daemon.wait_for("breaker triggered")
+        if line["component"] == "db":
+            return str(line["reason"])
+
+
+def frontier(directory: Path, command: str) -> str:
+    done = subprocess.run(
+        [*WALFLOW, "frontier", command, str(directory / "log"), "main::db"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_each_event_is_a_row_once_over_kills(tmp_path: Path) -> None:
+    flow, size, kills = flow_in(tmp_path), 20_000, 6
+    for life in range(kills):
+        with running(flow, tmp_path) as daemon:
+            deliver(daemon, range(life * size, (life + 1) * size))
+            had = life * size
+            wait_until(lambda had=had: len(rows(tmp_path)) > had + size // 50, "no row arrives")  # type: ignore[misc]
+            daemon.kill()
+    with running(flow, tmp_path) as daemon:
+        stored(tmp_path, range(kills * size))
+        assert daemon.terminate() == 0
+
+
+def test_a_row_that_the_table_refuses_leaves_by_err_and_the_others_are_stored(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        connection.execute("CREATE TABLE events (n INTEGER NOT NULL UNIQUE CHECK (n <> 13))")
+    flow = flow_in(tmp_path)
+    for _ in range(2):  # and what was rejected is not sent again
+        with running(flow, tmp_path) as daemon:
+            if not (tmp_path / "bad.jsonl").exists():
+                deliver(daemon, [*range(30), 7])
+            stored(tmp_path, [n for n in range(30) if n != 13])
+            wait_until(lambda: (tmp_path / "bad.jsonl").read_text().count("\n") == 2, "a rejected row")
+            assert daemon.terminate() == 0
+    found = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert [(one["event"]["n"], one["error"]) for one in found] == [
+        (13, "events: CHECK constraint failed: n <> 13 (SQLITE_CONSTRAINT_CHECK)"),
+        (7, "events: UNIQUE constraint failed: events.n (SQLITE_CONSTRAINT_UNIQUE)"),
+    ]
+
+
+def test_a_table_that_is_away_holds_its_lane_and_says_why(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        connection.execute("CREATE TABLE events (other)")
+    with running(flow_in(tmp_path), tmp_path) as daemon:
+        deliver(daemon, range(10))
+        assert refusal(daemon) == "the table events in out.db has no column n"
+        with sqlite3.connect(tmp_path / "out.db") as connection:
+            connection.execute("ALTER TABLE events ADD COLUMN n")
+        stored(tmp_path, range(10))
+
+
+def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path) -> None:
+    flow = flow_in(tmp_path)
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10))
+        stored(tmp_path, range(10))
+        assert daemon.terminate() == 0
+    shutil.copy(tmp_path / "out.db", tmp_path / "backup.db")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10, 20))
+        stored(tmp_path, range(20))
+        assert daemon.terminate() == 0
+    shutil.move(tmp_path / "backup.db", tmp_path / "out.db")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(20, 30))
+        assert refusal(daemon).startswith(
+            "the receiver has confirmed position 20 of this log, and has position 10 now: it was restored"
+        )
+        daemon.terminate()
+    assert frontier(tmp_path, "accept") == (
+        "main::db goes on although the log or the table went back, once walflow starts again\n"
+    )
+    with running(flow, tmp_path) as daemon:
+        stored(tmp_path, [*range(10), *range(20, 30)])
+        assert daemon.terminate() == 0
+
+
+def test_a_log_that_went_back_is_refused_and_known_events_stay_known(tmp_path: Path) -> None:
+    """It was restored from a copy that has not acked what the table has."""
+    flow = flow_in(tmp_path)
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10))
+        stored(tmp_path, range(10))
+        daemon.kill()
+    shutil.copytree(tmp_path / "log", tmp_path / "copy")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10, 20))
+        stored(tmp_path, range(20))
+        assert daemon.terminate() == 0
+    shutil.rmtree(tmp_path / "log")
+    shutil.move(tmp_path / "copy", tmp_path / "log")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(20, 30))
+        assert refusal(daemon).startswith(
+            "the receiver has position 20 of this log, and the log's next position is 1"
+        )
+        daemon.terminate()
+    frontier(tmp_path, "accept")
+    with running(flow, tmp_path) as daemon:
+        stored(tmp_path, range(30))
+        assert daemon.terminate() == 0
+
+
+def test_a_relaxed_log_that_went_back_goes_on(tmp_path: Path) -> None:
+    """As after a power cut: what it lost is in the table, and its next events have the same positions."""
+    flow = flow_in(tmp_path, "interval")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10))
+        stored(tmp_path, range(10))
+        daemon.terminate()
+    shutil.copytree(tmp_path / "log", tmp_path / "copy")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10, 20))
+        stored(tmp_path, range(20))
+        assert daemon.terminate() == 0
+    shutil.rmtree(tmp_path / "log")
+    shutil.move(tmp_path / "copy", tmp_path / "log")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(20, 40))
+        stored(tmp_path, range(40))
+        assert daemon.terminate() == 0
+
+
+def test_of_two_daemons_on_a_copy_one_stops_for_good_and_says_why(tmp_path: Path) -> None:
+    """The copy was made of a directory in use: it has the token of the daemon that writes."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    with running(flow_in(one), one) as first:
+        deliver(first, range(10))
+        stored(one, range(10))
+        shutil.copytree(one / "log", other / "log")
+        (other / "out.db").symlink_to(one / "out.db")
+        with running(flow_in(other), other) as second:
+            deliver(second, range(10, 20))
+            stored(one, range(20))
+            deliver(first, range(20, 30))
+            assert refusal(first).startswith("another process writes the events of this log, since its run 2")
+            deliver(second, range(30, 40))
+            stored(one, [*range(20), *range(30, 40)])
+            assert second.terminate() == 0
+
+
+def test_a_copy_that_is_behind_is_refused(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    with running(flow_in(one), one) as first:
+        deliver(first, range(10))
+        stored(one, range(10))
+        shutil.copytree(one / "log", other / "log")
+        (other / "out.db").symlink_to(one / "out.db")
+        deliver(first, range(10, 20))
+        stored(one, range(20))
+        with running(flow_in(other), other) as second:
+            deliver(second, range(20, 40))
+            assert refusal(second).startswith(
+                "the receiver has position 20 of this log, and the log's next position is 11"
+            )
+            deliver(first, range(40, 50))
+            stored(one, [*range(20), *range(40, 50)])
+            assert first.terminate() == 0

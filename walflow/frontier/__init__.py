@@ -1,0 +1,59 @@
+"""The frontier: what a receiver with transactions has of a log. It stands in the receiver, and changes in the same commit as the
+rows. So each position of a log is in the receiver once, whatever dies.
+
+Read in this order:
+
+    value.py     `Frontier`, what is stored, and how it grows with a commit
+    keys.py      what the log's directory keeps of a receiver: the writer's tokens, and what the receiver has confirmed
+    judge.py     may a writer go on from it? Did the log or the receiver go back, is there another writer?
+    writer.py    the steps of a writer, as a generator that asks: look, take, keep
+
+The receiver of `connectors.sqlite` is the example. docs/decisions/0051-the-frontier.md has the reasons.
+"""
+
+from walflow.frontier.judge import Fits, LogView, LogWentBack, OtherWriter, ReceiverWentBack, judged
+from walflow.frontier.keys import KeptFrontiers, NotReadable, WriterKeys
+from walflow.frontier.value import Confirmed, Frontier, FrontierBatch
+from walflow.frontier.writer import (
+    RENEWED,
+    Begin,
+    FrontierRefused,
+    Keep,
+    Look,
+    Put,
+    Rest,
+    Step,
+    Take,
+    Taken,
+    after_lost_token,
+    opening,
+    told,
+)
+
+__all__ = [
+    "RENEWED",
+    "Begin",
+    "Confirmed",
+    "Fits",
+    "Frontier",
+    "FrontierBatch",
+    "FrontierRefused",
+    "Keep",
+    "KeptFrontiers",
+    "LogView",
+    "LogWentBack",
+    "Look",
+    "NotReadable",
+    "OtherWriter",
+    "Put",
+    "ReceiverWentBack",
+    "Rest",
+    "Step",
+    "Take",
+    "Taken",
+    "WriterKeys",
+    "after_lost_token",
+    "judged",
+    "opening",
+    "told",
+]
