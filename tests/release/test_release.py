@@ -77,7 +77,7 @@ def test_a_signature_is_verified_and_another_file_is_not(made: Path, tmp_path: P
         return subprocess.run(["sh", "-c", sums.VERIFY], cwd=made, capture_output=True, check=False).returncode == 0
 
     assert verified()
-    page = (ROOT / "docs" / "howto" / "release.md").read_text("utf-8")
+    page = (ROOT / "packaging" / "RELEASING.md").read_text("utf-8")
     assert f"```sh\n{sums.VERIFY}\n```" in page
     (wheel,) = made.glob("*.whl")
     kept = wheel.read_bytes()
