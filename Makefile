@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto
+.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto debootstrap helm
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## 
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
 # Which of them there are, and which pytest runs them: tests/nightly.
-nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
+nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto debootstrap helm ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
 	@$(RUN) -m tests.nightly --jobs $(or $(JOBS),3) $(ARGS)
 
 touched: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## of nightly what a change touches, the nearest first, for BUDGET=480 seconds; WALFLOW_BASE=main: what differs from that
@@ -58,7 +58,7 @@ check: $(VENV)/.lint ## formatting, lint, types, layers
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync $(checks)
 
 # By the time they take: the longest first.
-checks := check-pyright check-mypy check-docs check-layers check-flows check-format check-lint
+checks := check-pyright check-mypy check-docs check-layers check-flows check-format check-lint check-image
 .PHONY: $(checks)
 
 check-pyright: ; $(VENV)/bin/pyright --pythonpath $(RUN)
@@ -68,6 +68,7 @@ check-layers: ; $(VENV)/bin/lint-imports
 check-flows: ; $(VENV)/bin/walflow fmt --check flows demo
 check-format: ; $(VENV)/bin/ruff format --check .
 check-lint: ; $(VENV)/bin/ruff check .
+check-image: ; $(VENV)/bin/hadolint Dockerfile
 
 pages: $(VENV)/.test ## what of docs/ comes from the code, and names the pages that it made anew
 	@$(RUN) -m tests.docs.pages
@@ -81,13 +82,22 @@ generated: $(VENV)/.test ## the completions and the schema in packaging/
 
 locked = $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-header
 
-lock: $(VENV)/.test ## each package with its hashes: packaging/requirements.lock for users, .ci/requirements.lock for .ci/run
-	@$(PIP) install uv
+# All extras but spark, of 400 MB, and hdr, of which there is no wheel for arm64.
+IN_THE_PACKAGE := avro brotli dns kafka legacy lsp mqtt protobuf snappy yaml
+
+lock: $(VENV)/.test ## each package with its hashes: packaging/requirements.lock for users, packaging/debian/ for Debian's package, .ci/requirements.lock for .ci/run
 	@$(locked) --output-file packaging/requirements.lock pyproject.toml
+	@$(locked) $(addprefix --extra ,$(IN_THE_PACKAGE)) --constraints packaging/requirements.lock --output-file packaging/debian/requirements.lock pyproject.toml
 	@$(locked) --python-version 3.11 --extra spark --group test --group lint --output-file .ci/requirements.lock pyproject.toml
 
 sbom: $(VENV)/.test ## an SBOM (CycloneDX) of what is installed, in dist/sbom.json
 	@$(PIP) install cyclonedx-bom && mkdir -p dist && $(VENV)/bin/cyclonedx-py environment --output-format JSON --output-file dist/sbom.json $(RUN)
+
+release: $(VENV)/.test ## VERSION=0.1.0: sdist, wheel, Debian packages, chart, image context, SBOM and checksums of this commit, in dist/; KEY=~/.ssh/id_ed25519 signs them
+	@$(if $(VERSION),,$(error make release VERSION=0.1.0))$(PIP) install cyclonedx-bom && $(RUN) -m release $(VERSION) $(if $(KEY),--key $(KEY)) $(ARGS)
+
+audit: $(VENV)/.test ## known problems of the locked dependencies, asked of PyPI; fails too where that cannot be asked
+	@$(PIP) install pip-audit && $(VENV)/bin/pip-audit --strict --no-deps --disable-pip --requirement packaging/debian/requirements.lock
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve
@@ -159,6 +169,18 @@ mosquitto:
 	    echo "installing mosquitto"; { apt-get update && apt-get install --yes --no-install-recommends mosquitto mosquitto-clients; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "mosquitto is missing, the tests with MQTT skip: sudo apt-get install mosquitto mosquitto-clients"
+
+debootstrap:
+	@PATH="$$PATH:/usr/sbin:/sbin"; command -v debootstrap >/dev/null && command -v systemd-nspawn >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing debootstrap and systemd-nspawn"; { apt-get update && apt-get install --yes --no-install-recommends debootstrap systemd-container; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "debootstrap is missing, the test on a bare Debian skips: sudo apt-get install debootstrap systemd-container"
+
+helm: $(VENV)/.made
+	@command -v helm >/dev/null || test -x $(VENV)/helm/helm || { \
+	  command -v go >/dev/null && echo "building helm" && GOBIN=$(CURDIR)/$(VENV)/helm go install helm.sh/helm/v3/cmd/helm@v3.22.0 2>/dev/null; \
+	} || echo "helm is missing, the test that renders the chart skips: https://helm.sh/docs/intro/install"
 
 chromium:
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \

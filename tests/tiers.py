@@ -11,7 +11,7 @@ Each test has one tier, decided here when tests are collected, by the first line
 6. Anything else: `quick`.
 
 Whether a test starts a process is read from its code: what it, its fixtures and its parameters reach by name in
-`tests`, `demo` and `bench`. A quick test that starts one by a way not seen here fails, and is told which mark it needs.
+`tests`, `demo`, `bench` and `release`. A quick test that starts one by a way not seen here fails, and is told which mark it needs.
 """
 
 import functools
@@ -26,7 +26,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 import pytest
 
 TIERS = ("quick", "test", "nightly")
-OURS = re.compile(r"(tests|demo|bench)\b|.*\.test_")
+OURS = re.compile(r"(tests|demo|bench|release)\b|.*\.test_")
 NEEDS = {"alone": "mark.alone", "spark": "mark.spark", "hypothesis": "hypothesis"}  # what a file with such a test has
 STARTS = {"create_subprocess_exec", "create_subprocess_shell", "fork", "multiprocessing", "posix_spawn", "subprocess"}
 

@@ -34,6 +34,7 @@ from walflow.contract import (
     Traits,
     Upstream,
 )
+from walflow.diagnostics import did_you_mean
 from walflow.errors import (
     CannotDecode,
     CannotEncode,
@@ -45,6 +46,7 @@ from walflow.errors import (
     WalflowError,
 )
 from walflow.event import Block, Codec, Cutting, Frames, Framing, Node, Origin, StreamId, Verdict
+from walflow.extras import lacks
 from walflow.families import Families, Family
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
@@ -52,15 +54,11 @@ from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.operators.operator import Operator, OperatorContext, OutPort, Running
 from walflow.plugins import known_keys
+from walflow.positions import Range, WrittenPositions
 from walflow.receipt import Receipt
 from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, PeerSink, SinkBreaker, SinkPeer, SinkWork
 from walflow.size import Size
-
-__version__ = "0.1.0"
-
-from walflow.diagnostics import did_you_mean
-from walflow.extras import lacks
-from walflow.positions import Range, WrittenPositions
+from walflow_command import __version__
 
 __all__ = [
     "CONTRACT",

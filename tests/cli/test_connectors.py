@@ -73,7 +73,11 @@ def test_each_of_ours_says_what_it_guarantees() -> None:
     [
         ("tcp_servr", "did you mean `tcp_server`?"),
         ("kafka", "there is `kafka_consumer` as a source, `kafka_producer` as a sink"),
-        ("elasticsearch", "`walflow connectors list` names them all"),
+        (
+            "elasticsearch",
+            "there is `http_client` to `/INDEX/_doc`, an event a request; the bulk interface comes later",
+        ),
+        ("nothing_like_it", "`walflow connectors list` names them all"),
     ],
 )
 def test_an_unknown_type_is_one_line_with_a_suggestion(kind: str, hint: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemon import ROOT
+from walflow import __version__
 
 FLOW = ROOT / "flows" / "echo" / "server.troy"
 FULL = Path("/dev/full")
@@ -48,6 +49,36 @@ def test_a_full_disk_is_no_bug(command: tuple[str | Path, ...]) -> None:
         ended = walflow(*command, stdout=full.fileno())
     assert ended.stderr == b"walflow: cannot write the output: No space left on device\n"
     assert ended.returncode == 74
+
+
+VERSION = """
+import sys
+import walflow_command
+
+before = set(sys.modules)
+sys.argv[1:] = ["--version"]
+walflow_command.main()
+print(sorted(set(sys.modules) - before))
+"""
+
+
+def test_the_version_needs_no_import() -> None:
+    """Red before: 515 modules, pydantic and pygments among them, for one line."""
+    command = [sys.executable, "-c", VERSION]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    assert printed == f"walflow {__version__}\n[]\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_the_version_on_a_full_disk_is_no_bug() -> None:
+    with FULL.open("wb") as full:
+        ended = subprocess.run(
+            [Path(sys.executable).with_name("walflow"), "--version"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (
+        74,
+        b"walflow: cannot write the output: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -102,7 +133,7 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
         (["version"], "write `walflow --version`"),
         (
             ["frobnicate"],
-            "there is run, check, fmt, graph, lsp, new, test, repl, doc, schema, status, top, tap, connectors, wal",
+            "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, top, tap, connectors, wal",
         ),
         (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, export, import"),
         (["connectors", "tcp_server"], "write `walflow connectors show tcp_server`, or `walflow connectors list`"),

@@ -1,6 +1,7 @@
 """statsd, dogstatsd, graphite and influx: the examples of their specifications and tremor's, both ways, and what is refused."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -324,7 +325,7 @@ GRAPHITE_EVENT = st.fixed_dictionaries(
     {"metric": NAME, "value": NUMBER}, optional={"timestamp": st.integers(0, 1 << 40)}
 )
 KEY = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
-    lambda key: not key.endswith("\\") and not key.startswith("#") and key.strip() == key
+    lambda key: not re.search(r"\\([,= ]|$)", key) and not key.startswith("#") and key.strip() == key
 )
 INFLUX_EVENT = st.fixed_dictionaries(
     {

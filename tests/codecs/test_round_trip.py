@@ -187,3 +187,9 @@ def test_what_was_read_is_written_and_read_as_the_same(name: str) -> None:
         assert same(read, value), (data, value, written)
 
     check()
+
+
+@pytest.mark.parametrize("fields", [{"0": 1.1125369292536007e-308}, {"\\,": False}, {"a": "\\,"}])
+def test_influx_writes_only_what_it_reads(fields: dict[str, object]) -> None:
+    """Red: a number below the normal ones, and a name with a backslash before a separator, were written and not read."""
+    read_again("influx", {"measurement": "m", "fields": fields})

@@ -27,7 +27,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
 
-TESTS: Final = ("tests", "demo", "bench")  # whose texts name modules, paths and plugins
+TESTS: Final = ("tests", "demo", "bench", "release")  # whose texts name modules, paths and plugins
 FLOWS: Final = (".troy", ".tremor", ".trickle")
 LOCK: Final = ".ci/requirements.lock"
 PROJECT: Final = "pyproject.toml"

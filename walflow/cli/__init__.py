@@ -69,6 +69,7 @@ def app() -> typer.Typer:
     from walflow.cli.commands import Commands
     from walflow.cli.connectors import connectors_app
     from walflow.cli.doc import doc
+    from walflow.cli.doctor import doctor
     from walflow.cli.fmt import fmt
     from walflow.cli.frontier import frontier_app
     from walflow.cli.graph import graph
@@ -100,6 +101,7 @@ def app() -> typer.Typer:
     program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
     program.command(help=flowing(repl.__doc__ or ""))(repl)
     program.command(help=flowing(doc.__doc__ or ""))(doc)
+    program.command()(doctor)
     program.command()(schema)
     program.command()(status)
     program.command(help=flowing(top.__doc__ or ""))(top)

@@ -21,6 +21,7 @@ FOR_EXAMPLE: Final[Mapping[str, str]] = {
     "old": "out",
     "path": "state",
     "position": "42",
+    "sink": "main::db",
 }
 """A word for each argument that a command must have, by the name of its parameter."""
 

@@ -19,7 +19,9 @@ _read = extractor("")
 LATEST: Final = (1 << 63) - 2  # nanoseconds; InfluxDB keeps the last one for itself
 _in_key = re.compile(r"[,= ]")
 _in_measurement = re.compile(r"[, ]")
-_control = re.compile(r"[\x00-\x1f\x7f]").search
+_unsure = re.compile(
+    r"[\x00-\x1f\x7f]|\\\\|e-3\d\d"
+).search  # what readers take differently, if it stands in a certain place
 _quotes = re.compile(r'["\\]')
 
 
@@ -49,8 +51,10 @@ class Influx(EventCodec):
             raise CannotEncode(f"timestamp is {kind_of(timestamp)}, and no number of nanoseconds in 64 bits")
         line = f"{_key(measurement, _in_measurement)}{''.join(written)} {values}"
         made = bytes_of(line if timestamp is None else f"{line} {timestamp}")
-        if _control(line) is not None and not self._reads(made, measurement, tags, fields):
-            raise CannotEncode("a control character in it that the line protocol does not hold")
+        if _unsure(line) is not None and not self._reads(made, measurement, tags, fields):
+            raise CannotEncode(
+                "the line protocol does not hold it: a control character, a backslash before a separator, or a number below 2.3e-308"
+            )
         return made
 
     def _reads(

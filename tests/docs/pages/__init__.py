@@ -61,6 +61,7 @@ PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "reference/codecs.md": tables.codecs_page,
     "reference/commands.md": tables.commands_page,
     "reference/connectors/README.md": connectors.overview,
+    "reference/connectors.schema.json": lambda page: tables.connectors_schema_page(),
     "reference/connectors/keys.md": connectors.keys_page,
     **{f"reference/connectors/{kind}.md": partial(connectors.connector_page, kind) for kind in connectors.classes()},
     "reference/constants.md": functions.constants_page,

@@ -1,6 +1,7 @@
 """Pages of docs/reference that come from the code, of one table or few: operators, commands, warnings, codecs, names
 from tremor."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -12,6 +13,7 @@ from tests.docs.pages.connectors import HEAD, OURS, row
 from walflow import codecs, framing
 from walflow.cli import app
 from walflow.cli.connectors import keys, summary
+from walflow.cli.schema import connectors_schema
 from walflow.operators import Operator, registered
 from walflow.registry import connectors
 from walflow.substitutes import SUBSTITUTES, TREMORS, Kind
@@ -187,3 +189,14 @@ def _from_tremor(kind: Kind, names: Sequence[str], has: Collection[str]) -> Iter
     yield f"### {kind.capitalize()}s\n\n{sum(name in has for name in names)} of {len(names)} work.\n\n"
     yield "| name | here |\n|---|---|\n"
     yield from (f"| `{name}` | {'works' if name in has else SUBSTITUTES[kind][name]} |\n" for name in names)
+
+
+def connectors_schema_page() -> str:
+    """A line for each connector type."""
+    whole = connectors_schema(connectors().of(OURS))
+    kinds = ",\n".join(f"{json.dumps(kind)}:{_compact(keys)}" for kind, keys in whole.pop("$defs").items())
+    return f'{_compact(whole)[:-1]},"$defs":{{\n{kinds}\n}}}}\n'
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

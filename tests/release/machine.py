@@ -1,0 +1,122 @@
+"""A Debian of its own, made by debootstrap, booted by systemd-nspawn: its own processes and network, this kernel."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.system.daemon import PATIENCE, ROOT
+
+BASE: Final = ROOT / ".venv" / "bare" / "bookworm"  # where .venv goes, it goes
+HAS: Final = "ca-certificates,dbus,logrotate,man-db,systemd,systemd-sysv"  # beside what each Debian has
+LATER: Final = (
+    "python3.11",
+    "python3.11-venv",
+    "python3-pip-whl",
+    "libstdc++6",
+    "init-system-helpers",
+)  # in apt's cache
+ENVIRONMENT: Final = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+
+
+def absent() -> str | None:
+    """Why there can be no such machine here."""
+    if os.environ.get("CI") == "true":
+        return "it takes minutes, and a build has none"
+    if os.geteuid() != 0:
+        return "only root may boot one"
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [
+        name for name in ("debootstrap", "systemd-nspawn", "dpkg-deb") if shutil.which(name, path=path) is None
+    ]
+    return f"there is no {missing[0]}: `make debootstrap`" if missing else None
+
+
+def base() -> Path:
+    """Made once. What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
+    if BASE.exists():
+        return BASE
+    making = BASE.with_suffix(".making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.parent.mkdir(parents=True, exist_ok=True)
+    _run("debootstrap", "--variant=minbase", f"--include={HAS}", "bookworm", str(making))
+    (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+    shutil.copy("/etc/resolv.conf", making / "etc/resolv.conf")
+    _run("chroot", str(making), "apt-get", "update")
+    _run("chroot", str(making), "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *LATER)
+    making.rename(BASE)
+    return BASE
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, env=os.environ | ENVIRONMENT, capture_output=True, check=True, timeout=1200)
+
+
+def until(happened: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.1)
+
+
+class Machine:
+    """`with Machine(folder) as machine:` boots one, and halts it at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self._console = folder / "console"
+        self._nspawn: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        _run("cp", "--archive", str(base()), str(self.root))
+        (self.root / "etc/hostname").write_text("bare\n")
+        command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--machine=bare"]
+        with self._console.open("wb") as console:
+            self._nspawn = subprocess.Popen(
+                [*command, "--directory", str(self.root), "--boot"],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+            )
+        until(lambda: self.run("systemctl is-system-running --wait").strip() in ("running", "degraded"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._nspawn is not None
+        self._nspawn.terminate()
+        self._nspawn.wait(100)
+
+    def run(self, line: str) -> str:
+        """What the line prints, in the shell of root."""
+        done = subprocess.run(
+            self._inside(line), env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        return (done.stdout + done.stderr).decode()
+
+    def start(self, line: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._inside(line),
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def _inside(self, line: str) -> Sequence[str]:
+        assert self._nspawn is not None
+        pid = self._nspawn.pid
+        leader = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        target = leader[0] if leader else "none"  # it has not forked yet
+        spaces = ("--mount", "--uts", "--ipc", "--net", "--pid")
+        return ["nsenter", "--target", target, *spaces, "--root", "--wd", "bash", "-c", f"cd /root; {line}"]
