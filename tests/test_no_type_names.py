@@ -30,6 +30,7 @@ WORDS: Final = {
         "walflow/lang/parser.py": "a rule of the grammar",
     },
     "kv": {"walflow_kernel/extractors/__init__.py": "an extractor"},
+    "memory": {"walflow/cli/doctor.py": "what a machine has"},
     "null": {
         "walflow/cli/connectors.py": "null, of JSON",
         "walflow/cli/promises.py": "the codec",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from walflow import CannotDecode, CannotEncode, WalflowError
 from walflow.codecs import JSON
@@ -39,13 +39,15 @@ def _member(value: object, names: Sequence[str]) -> object:
     for name in names:
         if not isinstance(value, Mapping):
             return None
-        value = value.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return value  # pyright: ignore[reportUnknownVariableType]
+        value = cast("Mapping[str, object]", value).get(name)
+    return value
 
 
 def _cell(value: object, column: Column) -> Cell:
     if not column.member:
         return _json(value, column)
+    if isinstance(value, (Mapping, list)):
+        return _json(cast("object", value), column)
     match value:
         case None | bytes():
             return value
@@ -61,8 +63,6 @@ def _cell(value: object, column: Column) -> Cell:
             return float(value)
         case str():
             return _text(value, column)
-        case Mapping() | list():
-            return _json(value, column)
         case _:
             raise NotARow(f"column {column.name}: a value of another kind")
 

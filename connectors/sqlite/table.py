@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -38,7 +38,7 @@ class SqliteTable:
         return f"<SqliteTable {self._table} in {self._path}, {'open' if self._connection is not None else 'closed'}>"
 
     @contextmanager
-    def transaction(self) -> Iterator[Callable[[], None]]:
+    def transaction(self) -> Generator[Callable[[], None]]:
         """All of it, or nothing. What it gives undoes it. Raises CannotUse; if the end of the block raised it, all may have been
         stored."""
         try:

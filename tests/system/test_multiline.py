@@ -11,15 +11,13 @@ from tests.system.daemon import ROOT, running, wait_until
 from tests.system.test_follow_once import FLOW
 
 HOWTO = (ROOT / "docs" / "howto" / "follow-log-files.md").read_text()
-SOURCE = 'codec = "json",\n    preprocessors = ["separate"],\n    config = {"path": "in/*.log"'
+SOURCE = 'codec = "json", preprocessors = ["separate"], config = {"path": "in/*.log"'
 
 
 def flow(workdir: Path, preprocessors: str) -> Path:
     assert SOURCE in FLOW
     file = workdir / "follow.troy"
-    file.write_text(
-        FLOW.replace(SOURCE, f'codec = "string",\n    {preprocessors},\n    config = {{"path": "in/*.log"')
-    )
+    file.write_text(FLOW.replace(SOURCE, f'codec = "string", {preprocessors}, config = {{"path": "in/*.log"'))
     (workdir / "in").mkdir()
     return file
 
