@@ -132,7 +132,7 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
         (["help"], "write `walflow --help`"),
         (["version"], "write `walflow --version`"),
         (
-            ["frobnicate"],
+            ["zzz"],
             "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, top, tap, connectors, wal, frontier",
         ),
         (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, export, import"),
