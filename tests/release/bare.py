@@ -50,11 +50,14 @@ import pathlib, socket, time
 
 last, stop = pathlib.Path("last"), pathlib.Path("stop")
 number = int(last.read_text()) if last.exists() else 0
+sent = pathlib.Path("sent").open("a")
 while not stop.exists():
     try:
         with socket.create_connection(("127.0.0.1", 65535)) as server:
             answers = server.makefile()
             while not stop.exists():
+                sent.write(f"{number + 1}\\n")
+                sent.flush()
                 server.sendall(b'{"n": %d}\\n' % (number + 1))
                 if not answers.readline():
                     break  # the next connection sends this number again
@@ -67,14 +70,15 @@ while not stop.exists():
 COUNT: Final = """\
 import collections, json, pathlib, time
 
-sent = range(1, int(pathlib.Path("last").read_text()) + 1)
+echoed = range(1, int(pathlib.Path("last").read_text()) + 1)
+sent = collections.Counter(map(int, pathlib.Path("sent").open()))
 found = collections.Counter()
 until = time.monotonic() + 60
-while sent[-1] not in found and time.monotonic() < until:
+while echoed[-1] not in found and time.monotonic() < until:
     files = pathlib.Path("/var/lib/walflow").glob("server_out.log*")
     found = collections.Counter(json.loads(line).get("n") for file in files for line in file.open() if line.endswith("\\n"))
 del found[None]
-print("missing:", [n for n in sent if not found[n]], "twice:", [n for n in found if found[n] > 1])
+print("missing:", [n for n in echoed if not found[n]], "oftener than sent:", [n for n in found if found[n] > sent[n]])
 """
 
 ECHO: Final = """exec 3<>/dev/tcp/127.0.0.1/65535; echo '{"hello": "world"}' >&3; head -n 1 <&3"""
