@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from connectors.sqlite.rows import WHOLE, Cell, Column, NotARow, row_of
-from connectors.sqlite.table import CannotUse, SqliteTable
+from connectors.sqlite.table import CannotUse, RowEnds, SqliteTable
 from walflow import Block, CannotDecode, Inlet, JobEnd, SinkWork
 from walflow.codecs import JSON
 from walflow.delivery import came_from
@@ -266,8 +266,16 @@ class TableWork(SinkWork[TableJob]):
     def _store(self, job: TableJob) -> None:
         rows, refused = self._made(job.blocks)
         events = job.trying or len(rows)
+        apart = False
         while True:
-            if self._try(job, rows[:events], refused):
+            try:
+                done = self._try(job, rows[:events], refused, apart=apart)
+            except RowEnds as error:
+                apart = True
+                if error.number is not None:
+                    rows[error.number], refused[error.number] = None, str(error)
+                continue
+            if done:
                 job.done, job.trying = events, 0
                 self._told()
                 return
@@ -293,7 +301,9 @@ class TableWork(SinkWork[TableJob]):
                     rows.append(None)
         return rows, refused
 
-    def _try(self, job: TableJob, rows: Sequence[tuple[Cell, ...] | None], refused: dict[int, str]) -> bool:
+    def _try(
+        self, job: TableJob, rows: Sequence[tuple[Cell, ...] | None], refused: dict[int, str], *, apart: bool
+    ) -> bool:
         """One transaction. False: the frontier would be too large, and nothing is stored."""
         sink = self._inlet.name
         with self._table.transaction() as undo:
@@ -303,7 +313,10 @@ class TableWork(SinkWork[TableJob]):
                 self._stored(job, before)  # the COMMIT without an answer did it
                 return True
             job.tried = {}
-            job.refused = {**{n: why for n, why in refused.items() if n < len(rows)}, **self._table.insert(rows)}
+            job.refused = {
+                **{n: why for n, why in refused.items() if n < len(rows)},
+                **self._table.insert(rows, apart=apart),
+            }
             after = dict(before)
             for log, batch in self._batches(job, len(rows)):
                 after[log] = after[log].with_batch(batch)

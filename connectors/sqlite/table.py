@@ -23,6 +23,14 @@ class CannotUse(WalflowError):
     """The table cannot be used now; later it may be. The line says why."""
 
 
+class RowEnds(WalflowError):
+    """A trigger ended the transaction because of a row: nothing is stored. `number`: of the row, None if it is not known."""
+
+    def __init__(self, number: int | None, reason: str) -> None:
+        super().__init__(reason)
+        self.number = number
+
+
 class SqliteTable:
     """`create`: makes the table if it is missing. A connection is opened when it is needed, and closed after any error."""
 
@@ -57,33 +65,48 @@ class SqliteTable:
             self.close()
             raise
 
-    def insert(self, rows: Sequence[tuple[Cell, ...] | None]) -> Mapping[int, str]:
-        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them is stored."""
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool = False) -> Mapping[int, str]:
+        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them is stored.
+        Raises RowEnds. `apart`: one after the other."""
         connection = self._opened()
         names = ", ".join(map(_quoted, (column.name for column in self._columns)))
         text = f"INSERT INTO {_quoted(self._table)} ({names}) VALUES ({', '.join('?' * len(self._columns))})"
-        connection.execute("SAVEPOINT batch")
-        try:
-            connection.executemany(text, [row for row in rows if row is not None])
-        except sqlite3.IntegrityError:
-            connection.execute("ROLLBACK TO batch")
-            return self._one_by_one(connection, text, rows)
-        finally:
-            if connection.in_transaction:  # a trigger may have ended it
-                connection.execute("RELEASE batch")
-        return {}
+        if not apart:
+            connection.execute("SAVEPOINT batch")
+            try:
+                connection.executemany(text, [row for row in rows if row is not None])
+            except sqlite3.Error as error:
+                if not _is_by_row(error):
+                    raise
+                if not connection.in_transaction:
+                    raise RowEnds(None, str(error)) from error
+                connection.execute("ROLLBACK TO batch")
+            else:
+                return {}
+        return self._one_by_one(connection, text, rows)
 
     def _one_by_one(
         self, connection: sqlite3.Connection, text: str, rows: Sequence[tuple[Cell, ...] | None]
     ) -> Mapping[int, str]:
         refused: dict[int, str] = {}
+        unclear: sqlite3.Error | None = None
+        stored = False
         for number, row in enumerate(rows):
             if row is None:
                 continue
             try:
                 connection.execute(text, row)
-            except sqlite3.IntegrityError as error:
-                refused[number] = f"{self._table}: {error} ({error.sqlite_errorname})"
+                stored = True
+            except sqlite3.Error as error:
+                if not _is_by_row(error):
+                    raise
+                reason = f"{self._table}: {error} ({error.sqlite_errorname})"
+                if not connection.in_transaction:
+                    raise RowEnds(number, reason) from error
+                refused[number] = reason
+                unclear = error if isinstance(error, sqlite3.OperationalError) else unclear
+        if unclear is not None and not stored:
+            raise unclear  # the table's fault as well as the row's: what else gets through decides
         return refused
 
     def read(self, log: str, sink: str) -> Frontier | None:
@@ -166,6 +189,14 @@ class SqliteTable:
         if missing := [column.name for column in self._columns if column.name.lower() not in found]:
             raise CannotUse(f"the table {self._table} in {self._path} has no column {', '.join(missing)}")
         self._identity = _identity(self._path)
+
+
+def _is_by_row(error: sqlite3.Error) -> bool:
+    """SQLITE_ERROR is what an expression of the table says, of a generated column or a trigger, and also that there is no table."""
+    return (
+        isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError))
+        or error.sqlite_errorcode == sqlite3.SQLITE_ERROR
+    )
 
 
 def columns_in(connection: sqlite3.Connection, table: str) -> set[str]:

@@ -106,10 +106,10 @@ class BreakingTable(SqliteTable):
 
     broken = False
 
-    def insert(self, rows: Sequence[tuple[Cell, ...] | None]) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool = False) -> Mapping[int, str]:
         if self.broken:
             raise KeyError("a bug")
-        return super().insert(rows)
+        return super().insert(rows, apart=apart)
 
 
 class SqliteSubject(InDirectory):

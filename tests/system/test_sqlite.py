@@ -124,6 +124,25 @@ def test_a_row_that_the_table_refuses_leaves_by_err_and_the_others_are_stored(tm
     ]
 
 
+def test_a_row_on_which_the_table_chokes_takes_no_other_along(tmp_path: Path) -> None:
+    """A trigger that ends the whole transaction, and an expression of the table that fails."""
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        connection.execute("CREATE TABLE events (n, part AS (json(iif(n = 13, '[', '1'))) STORED)")
+        connection.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON events WHEN NEW.n = 7 BEGIN SELECT RAISE(ROLLBACK, 'no 7'); END"
+        )
+    with running(flow_in(tmp_path), tmp_path) as daemon:
+        deliver(daemon, range(30))
+        stored(tmp_path, [n for n in range(30) if n not in {7, 13}])
+        wait_until(lambda: (tmp_path / "bad.jsonl").read_text().count("\n") == 2, "a rejected row")
+        assert daemon.terminate() == 0
+    found = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert {one["event"]["n"]: one["error"] for one in found} == {
+        7: "events: no 7 (SQLITE_CONSTRAINT_TRIGGER)",
+        13: "events: malformed JSON (SQLITE_ERROR)",
+    }
+
+
 def test_a_table_that_is_away_holds_its_lane_and_says_why(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "out.db") as connection:
         connection.execute("CREATE TABLE events (other)")
