@@ -245,7 +245,8 @@ class _sending:
     def __exit__(self, *_: object) -> None:
         self._two_hundred()
         (self._machine.root / "root" / "stop").touch()
-        assert self._sender.wait(100) == 0
+        said, _ = self._sender.communicate(timeout=100)
+        assert self._sender.returncode == 0, said
         (self._machine.root / "root" / "stop").unlink()
 
     def _two_hundred(self) -> None:
