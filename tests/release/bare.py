@@ -245,7 +245,7 @@ class _sending:
     def __exit__(self, *_: object) -> None:
         self._two_hundred()
         (self._machine.root / "root" / "stop").touch()
-        said, _ = self._sender.communicate(timeout=100)
+        said = self._sender.communicate(timeout=100)[0]
         assert self._sender.returncode == 0, said
         (self._machine.root / "root" / "stop").unlink()
 
