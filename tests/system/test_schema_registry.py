@@ -22,7 +22,7 @@ async def test_messages_wait_for_a_registry_that_is_away(tmp_path: Path) -> None
         args = {"broker": brokers, "topic": "events", "registry": url}
         flow = write_flow(tmp_path, ROOT / "flows" / "doors" / "kafka-avro.troy", args)
         with running(flow, tmp_path) as daemon:
-            daemon.wait_for("registry away")
+            daemon.wait_for("breaker triggered")
             assert not out.read_bytes()
             stub.status = 200
             wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == 2)
