@@ -13,8 +13,7 @@ from walflow.net import (
     ClientTls,
     Reconnect,
     TlsToPeer,
-    check_brackets,
-    check_host,
+    check_http_url,
     credential_in_the_open,
     credentials_written,
     to_reach,
@@ -102,19 +101,7 @@ class HttpClientKeys(Connector):
     @field_validator("url")
     @classmethod
     def _is_url(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            _ = parts.port
-        except ValueError as error:
-            raise ValueError(f"{url!r} is no URL: {error}") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
-            raise ValueError(f"{url!r} is not http://host:port/path")
-        if parts.username is not None:
-            raise ValueError("url holds a name or a password: name a file in `token` instead")
-        if not url.isascii() or not url.isprintable() or " " in url:
-            raise ValueError(f"{url!r} holds what no URL can hold: write it with %")
-        check_brackets(parts.netloc)
-        check_host(parts.hostname)
+        check_http_url(url, "http://host:port/path", "name a file in `token` instead", query=True)
         return url
 
     @field_validator("headers")

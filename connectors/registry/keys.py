@@ -12,8 +12,7 @@ from walflow.net import (
     Reconnect,
     ReconnectKeys,
     Secret,
-    check_brackets,
-    check_host,
+    check_http_url,
     credential_in_the_open,
     credentials_written,
     to_reach,
@@ -55,19 +54,7 @@ class SchemaRegistryKeys(Connector):
     @field_validator("url")
     @classmethod
     def _is_url(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            _ = parts.port
-        except ValueError as error:
-            raise ValueError(f"{url!r} is no URL: {error}") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or parts.query:
-            raise ValueError(f"{url!r} is not http://host:port")
-        if parts.username is not None:
-            raise ValueError("url holds a name or a password: use `username` and `password`")
-        if not url.isascii() or not url.isprintable() or " " in url:
-            raise ValueError(f"{url!r} holds what no URL can hold: write it with %")
-        check_brackets(parts.netloc)
-        check_host(parts.hostname)
+        check_http_url(url, "http://host:port", "use `username` and `password`", query=False)
         return url.rstrip("/")
 
     @model_validator(mode="after")

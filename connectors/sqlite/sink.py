@@ -61,8 +61,9 @@ class LogWriter:
 
 @dataclass(slots=True)
 class TableJob:
-    """A transaction, or, with `opens`, what must be known before the first one: the log, how it is now, its directory. `rows`: by
-    event of all blocks. `tried`: the frontiers of a commit whose end is not known. `after`: those of the one that is done."""
+    """A transaction; or, with `opens`, the opening of a log's frontier: the log, how it is now, its directory. `renews`: logs whose
+    frontier gets a sign of life. `settled`: by log, the position up to which all events have an outcome. `refused`: by number of the event,
+    why it is no row. `tried`: the frontiers of a commit whose end is not known, by log; it had `trying` events."""
 
     blocks: list[Block] = field(default_factory=list[Block])
     opens: tuple[str, LogView, str] | None = None
@@ -77,7 +78,7 @@ class TableJob:
 
 
 class TableWork(SinkWork[TableJob]):
-    """`taken`: by log. It is changed on the thread alone, and read on the loop between two jobs."""
+    """The writers of the logs are changed on the thread alone, and read on the loop between two jobs."""
 
     def __init__(self, inlet: Inlet, table: SqliteTable, columns: Sequence[Column]) -> None:
         self._inlet = inlet

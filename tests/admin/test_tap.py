@@ -291,7 +291,7 @@ async def test_no_more_taps_than_allowed_are_open_while_their_conditions_are_rea
 
 
 async def test_a_tap_that_counts_as_open_shows_what_comes_next() -> None:
-    """It was counted while its condition was still compiled. What came then was shown to nobody."""
+    """It was counted while its condition was still compiled. Events that passed then were not shown."""
     ports = WatchedPorts()
     port = ports.add(PORT, Taker())
     taps = Taps(ports, TapRules(True))

@@ -85,7 +85,7 @@ class FrontierModel(RuleBasedStateMachine):
 
     @rule(directory=directories, performed=st.booleans())
     def crash(self, directory: LogDirectory, performed: bool) -> None:
-        """`performed`: the step that it was at is done, and nobody heard the answer."""
+        """`performed`: the step that it was at is done, and the answer is lost."""
         writer = self.writers.pop(id(directory), None)
         if performed and writer is not None and writer.step is not None:
             writer.advance()
@@ -113,7 +113,7 @@ class FrontierModel(RuleBasedStateMachine):
             positions.append(position)
         found = self.receiver.frontier
         if found is not None and found.token == writer.taken.keys.newest:
-            assert not found.lacks(directory.keys.confirmed), "the receiver went back, and nobody noticed"
+            assert not found.lacks(directory.keys.confirmed), "the receiver went back, and the writer did not notice"
         known, transaction = writer.parts(positions)
         for position in known:
             assert self.receiver.rows[directory.places[position].event], "dropped as known, and not there"

@@ -2,7 +2,7 @@
 socket and the model in the tests go the same way, and a test can stop between any two steps.
 
     writing = opening(keys, log, clock)
-    step = next(writing)                    # ReadFrontier, Keep, Begin, Take or Rest
+    step = next(writing)                    # ReadFrontier, Keep, Begin, Take, Put or Rest
     step = writing.send(answer)             # ... until StopIteration, with what it came to
 """
 

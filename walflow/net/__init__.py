@@ -2,7 +2,15 @@
 
 from walflow.backoff import Backoff
 from walflow.net.acks import WhenWritten
-from walflow.net.address import Address, check_brackets, check_host, check_socket_path, parse_address, unwritten_port
+from walflow.net.address import (
+    Address,
+    check_brackets,
+    check_host,
+    check_http_url,
+    check_socket_path,
+    parse_address,
+    unwritten_port,
+)
 from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.connection import Connection
 from walflow.net.credentials import credential_in_the_open, credentials_written
@@ -85,6 +93,7 @@ __all__ = [
     "bearer",
     "check_brackets",
     "check_host",
+    "check_http_url",
     "check_name",
     "check_socket_path",
     "connect_problem",

@@ -61,6 +61,24 @@ def check_brackets(netloc: str) -> None:
         raise ValueError(f"{netloc!r} is not host:port")
 
 
+def check_http_url(url: str, form: str, secret: str, *, query: bool) -> None:
+    """Raises ValueError for what is no URL of an HTTP server. `form`: as it should be. `secret`: where a name and a password belong
+    instead. `query`: whether it may have one."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or (parts.query and not query):
+        raise ValueError(f"{url!r} is not {form}")
+    if parts.username is not None:
+        raise ValueError(f"url holds a name or a password: {secret}")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(f"{url!r} holds what no URL can hold: write it with %")
+    check_brackets(parts.netloc)
+    check_host(parts.hostname)
+
+
 def check_host(host: str) -> None:
     """Raises ValueError for a name that no lookup accepts."""
     if host == "*":
