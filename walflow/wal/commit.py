@@ -133,6 +133,8 @@ class Commit:
             except DiskFull:
                 with suppress(DiskFull):
                     part.chunk.cut(self._directory, part.offset)  # what was written of it would be missing elsewhere
+                    # else a power cut gives it back, after the next start has said that it is not there
+                    self._directory.sync(part.chunk.name, fd)
                 raise
             if not self._relaxed:
                 self._directory.sync(part.chunk.name, fd)
