@@ -141,6 +141,21 @@ def test_a_crash_after_a_full_disk_promised_nothing(open_log: Open) -> None:
     works(log)
 
 
+def test_what_a_full_disk_took_is_taken_back_for_good(open_log: Open) -> None:
+    """The first of the two records is whole in the file, and a power cut could keep what was not synced."""
+    disk = FaultyDisk()
+    log = open_log(4096, 8, disk)
+    put(log, b"kept")
+    log.append(b"", b"whole", 1, 0)
+    log.append(b"", b"torn" * 100, 1, 0)
+    disk.operations.clear()
+    disk.fault = lambda what, path: errno.ENOSPC if what == "write" else None
+    with pytest.raises(DiskFull):
+        take(log).flush()
+    name = f"{1:020d}.wal"
+    assert operations(disk) == [("truncate", name), ("sync", name)]
+
+
 def test_acks_are_kept_and_space_is_freed_on_a_full_disk(open_log: Open) -> None:
     """Nothing can be created, allocated or grown; the cursor is written where it is."""
     disk = FaultyDisk()

@@ -131,10 +131,7 @@ class Commit:
             try:
                 self._directory.write(part.chunk.name, fd, part.slices, part.offset)
             except DiskFull:
-                with suppress(DiskFull):
-                    part.chunk.cut(self._directory, part.offset)  # what was written of it would be missing elsewhere
-                    # else a power cut gives it back, after the next start has said that it is not there
-                    self._directory.sync(part.chunk.name, fd)
+                self._take_back(part, fd)
                 raise
             if not self._relaxed:
                 self._directory.sync(part.chunk.name, fd)
@@ -145,6 +142,12 @@ class Commit:
         self._directory.check_place()
         self.seconds = time.perf_counter() - started
         self.flushed = True
+
+    def _take_back(self, part: CommitPart, fd: int) -> None:
+        """What was written of a part needs room that is missing elsewhere."""
+        with suppress(DiskFull):
+            part.chunk.cut(self._directory, part.offset)
+            self._directory.sync(part.chunk.name, fd)  # else a power cut gives it back, after a start did not find it
 
     def _make_room(self) -> None:
         """Makes room before the write, so that the budget is never exceeded."""
