@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from walflow.codecs import JSON
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.diagnostics import render_all
 from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES

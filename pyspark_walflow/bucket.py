@@ -10,7 +10,7 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.region import Column, RefusedRow, RowBlock
 from pyspark_walflow.stage import ROWS
 from walflow_kernel.kept import NotAState, pack, unpack
-from walflow_kernel.shipping import Keeping
+from walflow_kernel.shipped import Keeping
 from walflow_kernel.state import State
 
 _arrow: Any = pa

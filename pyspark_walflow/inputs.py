@@ -6,7 +6,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from walflow_kernel import json
-from walflow_kernel.shipping import INPUT_META
+from walflow_kernel.shipped import INPUT_META
 
 _arrow: Any = pa
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark_walflow import bundle
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.requirement import require_spark
-from walflow_kernel.shipping import ShippedPipeline, missing
+from walflow_kernel.shipped import ShippedPipeline, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,15 +94,15 @@ def run(
         return picked.mapInArrow(partial(run_stage, one.packed()), SCHEMA)
     if not frame.isStreaming:
         return _kept_to_the_end(one, picked, flush=flush)
-    from pyspark_walflow.keeping import unpack_results
+    from pyspark_walflow.keeper import unpack_results
 
     return _kept(one, picked).mapInArrow(unpack_results, SCHEMA)
 
 
 def _kept_to_the_end(shipped: ShippedPipeline, frame: "DataFrame", *, flush: bool) -> "DataFrame":
     """Spark sorts, on disk where it must, so a bucket may be larger than memory."""
-    from pyspark_walflow.dealing import DEALT, deal_rows
-    from pyspark_walflow.keeping import keep_sorted
+    from pyspark_walflow.dealer import DEALT, deal_rows
+    from pyspark_walflow.keeper import keep_sorted
     from pyspark_walflow.stage import SCHEMA
 
     assert shipped.keeping is not None
@@ -112,11 +112,11 @@ def _kept_to_the_end(shipped: ShippedPipeline, frame: "DataFrame", *, flush: boo
 
 
 def _kept(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
-    """One column, `packed`: see `keeping.unpack_results`."""
+    """One column, `packed`: see `keeper.unpack_results`."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
-    from pyspark_walflow.dealing import PACKED, deal_packed
-    from pyspark_walflow.keeping import RESULTS, STATE, keep_packed
+    from pyspark_walflow.dealer import PACKED, deal_packed
+    from pyspark_walflow.keeper import RESULTS, STATE, keep_packed
 
     packed = shipped.packed()
     dealt = stream.mapInArrow(partial(deal_packed, packed), PACKED)
@@ -133,7 +133,7 @@ def enveloped(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
     picked = stream.select("value", "position", "ingest_ns", "meta")
     if shipped.keeping is None:
         return picked.mapInArrow(partial(run_enveloped, shipped.packed()), "value string")
-    from pyspark_walflow.keeping import unpack_enveloped
+    from pyspark_walflow.keeper import unpack_enveloped
 
     return _kept(shipped, picked).mapInArrow(unpack_enveloped, "value string")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 from pyspark_walflow import bundle
 from pyspark_walflow.condense import JobRefusal
 from pyspark_walflow.quiet import CLOSES, LEAST
-from walflow_kernel.shipping import Keeping, shipped_of
+from walflow_kernel.shipped import Keeping, shipped_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     package: str
     report: int  # descriptor for what it has to say
     check: bool = False
-    pipeline: str | None = None  # a walflow_kernel.shipping.ShippedPipeline, packed, in base64
+    pipeline: str | None = None  # a walflow_kernel.shipped.ShippedPipeline, packed, in base64
 
     @property
     def local(self) -> bool:

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 
 from pyspark_walflow.columns import Columns
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.fetching import Range, fetch, tell
+from pyspark_walflow.fetch import Range, fetch, tell
 from pyspark_walflow.options import FROM_COMMITTED, Options
 from pyspark_walflow.planner import ANEW, KnownHead, Planned, Planner, Unreachable
 from pyspark_walflow.pushdown import Bounds, Narrowed, Pushdown, narrowed

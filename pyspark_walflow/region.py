@@ -12,7 +12,7 @@ from walflow_kernel import json, sound
 from walflow_kernel.errors import NotJson
 from walflow_kernel.moment import Moment
 from walflow_kernel.projection import event_decoder
-from walflow_kernel.shipping import Revived, Shipped
+from walflow_kernel.shipped import Revived, Shipped
 from walflow_kernel.state import Room, State
 from walflow_kernel.values import is_record
 

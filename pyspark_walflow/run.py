@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from pyspark_walflow.condense import JobRefusal, condense
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load, run
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,7 +22,7 @@ from pyspark_walflow.inputs import with_ports
 from pyspark_walflow.region import BlockRunner, Column, LeavingRows, RefusedRow, RowBlock
 from pyspark_walflow.reuse import settle
 from walflow_kernel import json
-from walflow_kernel.shipping import ShippedPipeline, missing, revive
+from walflow_kernel.shipped import ShippedPipeline, missing, revive
 
 _arrow: Any = pa
 _compute: Any = pyarrow.compute

@@ -20,9 +20,9 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from pyspark_walflow.condense import condense
-from pyspark_walflow.dealing import PACKED, deal, from_bytes, packed_row
+from pyspark_walflow.dealer import PACKED, deal, from_bytes, packed_row
 from pyspark_walflow.driver import EX_CONFIG, versions
-from pyspark_walflow.keeping import RESULTS, STATE, keep_packed
+from pyspark_walflow.keeper import RESULTS, STATE, keep_packed
 from pyspark_walflow.query import Plan, session
 from pyspark_walflow.stage import COLUMNS, SCHEMA, columns_of, run_stage, unpacked
 

@@ -10,7 +10,7 @@ from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
 from walflow import Claim, CodecUse, Connector, Families, Size, Traits
 from walflow.net import Address, Secret, ServerTls, parse_address
-from walflow_kernel.shipping import PackedText
+from walflow_kernel.shipped import PackedText
 
 OutputMode = Literal["append", "update", "complete"]
 

@@ -18,7 +18,7 @@ from walflow.delivery import Arriving
 from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
 from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
 from walflow.wal import Log, LogOptions
-from walflow_kernel.shipping import shipped_of
+from walflow_kernel.shipped import shipped_of
 
 BACKLOG: Final = 128  # connections that wait to be accepted
 

@@ -25,7 +25,7 @@ from walflow.errors import WalflowError
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plan.second_host import hash_of, ship_pipeline
 from walflow.registry import connectors
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 MODULE: Final = "pyspark_walflow.trial"
 MOST_BATCHES: Final = 6  # micro-batches; each takes some 0.3 s

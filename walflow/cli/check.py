@@ -103,7 +103,7 @@ def check(
     from walflow.cli.environment import environment_document, environment_lines, tried
     from walflow.cli.findings import document, exit_code, probe, report, sources
     from walflow.cli.promises import promises
-    from walflow.cli.running import ask, changes, running_document, running_lines
+    from walflow.cli.restart_changes import ask, changes, running_document, running_lines
     from walflow.diagnostics import in_order, render
     from walflow.plan import load
 

@@ -14,7 +14,7 @@ from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.tap.events import TapEventBytes
-    from walflow.admin.tap.running import TapCounts
+    from walflow.admin.tap.open_tap import TapCounts
 
 
 def tap(
@@ -84,7 +84,7 @@ class _Printed:
         import msgspec
 
         from walflow.admin.tap.events import TapEventBytes
-        from walflow.admin.tap.running import TapCounts
+        from walflow.admin.tap.open_tap import TapCounts
 
         if line.startswith(b'{"port":'):
             self._event(line, msgspec.json.decode(line, type=TapEventBytes))

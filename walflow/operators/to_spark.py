@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from walflow.event import Block, Node
 from walflow.operators.operator import Operator, OperatorContext
-from walflow_kernel.shipping import INPUT_META
+from walflow_kernel.shipped import INPUT_META
 
 
 class ToSpark(Operator):

@@ -32,7 +32,7 @@ from walflow.registry import Registry, find, type_of
 from walflow.warnings import warning
 from walflow.warnings.no_effect import NO_EFFECT
 from walflow.warnings.stays_in_daemon import STAYS_IN_DAEMON
-from walflow_kernel.shipping import packed_text
+from walflow_kernel.shipped import packed_text
 
 Engine = str
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from walflow.compile.compiled import Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.program import Term
 from walflow.compile.region import Region, Rule
 from walflow.compile.resolve import Expression

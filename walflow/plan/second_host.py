@@ -5,15 +5,15 @@ from pathlib import Path
 
 from walflow.compile.program import CallOf, Term, functions, walk
 from walflow.compile.region import Region
-from walflow.compile.shipping import NotShippable, is_ours, ship
+from walflow.compile.shipment import NotShippable, is_ours, ship
 from walflow.diagnostics import Diagnostic, Report, error, has_errors, in_order
 from walflow.lang.standalone import standalone
 from walflow.operators import registered
 from walflow.plan.assembly import PipelinePlan
-from walflow.plan.dealing import BUCKETS, KeptRegion, keeping
+from walflow.plan.buckets import BUCKETS, KeptRegion, keeping
 from walflow.plan.pipelines import plan_pipeline
 from walflow.registry import connectors
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 
 def load_pipeline(

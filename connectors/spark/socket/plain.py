@@ -12,7 +12,7 @@ from typing import Final
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN
-from connectors.spark.socket.sending import Sending, readable
+from connectors.spark.socket.sent_lines import SentLines, readable
 from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from walflow import Half
@@ -39,7 +39,7 @@ class PlainPort:
         self._consumers = served.consumers
         self._half = half
         self._hand_over = hand_over
-        self._sending = Sending(served, half, config.max_lines_per_second)
+        self._sending = SentLines(served, half, config.max_lines_per_second)
         self._refused = half.counter("refused_connections_total")
         self._reader = ""  # who it is
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()

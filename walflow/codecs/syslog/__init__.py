@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from walflow.codecs.parts import bytes_of, record_of, text_of
 from walflow.codecs.string import STRING
-from walflow.codecs.syslog.reading import reader
-from walflow.codecs.syslog.writing import written
+from walflow.codecs.syslog.reader import reader
+from walflow.codecs.syslog.writer import written
 from walflow.errors import WalflowError
 from walflow.event import Framing, TimedCodec, Verdict
 from walflow.plugins import known_keys

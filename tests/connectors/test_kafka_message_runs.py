@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from confluent_kafka import Message
 from hypothesis import given, strategies as st
 
-from connectors.kafka.incoming import BLOCK_BYTES, MessageMetas, MessageRun, runs_of
+from connectors.kafka.message_runs import BLOCK_BYTES, MessageMetas, MessageRun, runs_of
 from walflow.codecs import JSON
 from walflow.testing import MemoryOutlet, VirtualScheduler
 

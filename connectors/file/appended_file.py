@@ -44,7 +44,7 @@ def boot_id() -> str:
         return ""
 
 
-class Appending(Output):
+class AppendedFile(Output):
     remembers = True
 
     def __init__(

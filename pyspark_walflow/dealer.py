@@ -21,7 +21,7 @@ from pyspark_walflow.region import BlockRunner, Column, RowBlock
 from pyspark_walflow.reuse import settle
 from pyspark_walflow.stage import columns_of, unpacked
 from walflow_kernel.errors import CannotApply
-from walflow_kernel.shipping import Keeping, ShippedPipeline, revive
+from walflow_kernel.shipped import Keeping, ShippedPipeline, revive
 from walflow_kernel.windows.groups import text_of
 
 _arrow: Any = pa

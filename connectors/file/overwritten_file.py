@@ -16,7 +16,7 @@ class FilePlace(NamedTuple):
     old: int
 
 
-class Overwriting(Output):
+class OverwrittenFile(Output):
     """`place`: where an earlier run of the same process was. Another file at the path, in the same process, is
     continued at its end: only a start writes over what is there."""
 

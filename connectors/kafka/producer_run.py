@@ -12,8 +12,8 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from connectors.kafka.message_parts import BadMeta, MessageParts, parts_of
 from connectors.kafka.outcomes import MessageFate, of_call, of_report
-from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
 from connectors.kafka.producer import KafkaProducerKeys
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Block, Inlet, PeerSink, SinkPeer
@@ -48,7 +48,7 @@ class _Sending:
         self.alike: MessageParts | None = None
 
 
-class KafkaProducing(SinkPeer):
+class KafkaProducerRun(SinkPeer):
     """`make`: the client, of a configuration."""
 
     def __init__(self, config: KafkaProducerKeys, inlet: Inlet, make: Callable[..., Producer] = Producer) -> None:

@@ -1,7 +1,7 @@
 """A compiled region as plain data, and back: what goes to Spark's executors.
 
 The source goes as text. What its names stand for goes as a pickle of the kernel's own values and functions: a function of
-`std` by where it is found, everything else as the kernel's classes say. `walflow.compile.shipping` makes the pickle, and
+`std` by where it is found, everything else as the kernel's classes say. `walflow.compile.shipment` makes the pickle, and
 refuses what is not the kernel's. `revive` needs this package, and what `needs` lists.
 """
 

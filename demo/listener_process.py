@@ -22,7 +22,7 @@ class Printed(NamedTuple):
     id: int
 
 
-class Listening:
+class ListenerProcess:
     """Its lines are added to `file`, life after life. `command`: a stranger's listener, to which the port is added."""
 
     def __init__(self, file: Path, command: Sequence[str] = ()) -> None:

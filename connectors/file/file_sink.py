@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from connectors.file.batching import Batching
+from connectors.file.file_batches import FileBatches
 from connectors.file.output import FileBatch, Output, explain
 from walflow import Block, Inlet, JobEnd, JobSink, SinkWork
 
@@ -15,7 +15,7 @@ class FileWork(SinkWork[FileBatch]):
     def __init__(self, inlet: Inlet, output: Output) -> None:
         self._inlet = inlet
         self._output = output
-        self._batching = Batching(inlet, output, lambda part: self.sink.ack(part))
+        self._batching = FileBatches(inlet, output, lambda part: self.sink.ack(part))
         self._wanted = 1  # how often it was to be opened
         self._opening = self._opened = 0  # of these: when the present job began; in the end
 

@@ -36,7 +36,7 @@ class NoResolver(WalflowError):
     """The system names no servers."""
 
 
-class LookingUp:
+class DnsClientRun:
     def __init__(self, config: DnsClientKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet

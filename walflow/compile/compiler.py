@@ -42,10 +42,10 @@ DEEPEST: Final = 10  # indents up to which the selects of a stream are in line
 
 
 def compile_region(region: Region) -> Compiled:
-    return _Compiling(region, weighs=grows(region)).compiled()
+    return _Compiler(region, weighs=grows(region)).compiled()
 
 
-class _Compiling:
+class _Compiler:
     def __init__(self, region: Region, *, weighs: bool) -> None:
         self._region = region
         self._table = Table()
@@ -197,7 +197,7 @@ class _Compiling:
             {code.place: code.intervals for code in self._codes.values() if code.ticks},
             run,
             self._table.names,
-            None if self._weighs else lambda: _Compiling(self._region, weighs=True).compiled(),
+            None if self._weighs else lambda: _Compiler(self._region, weighs=True).compiled(),
         )
 
     # ---- its parts

@@ -30,7 +30,7 @@ from walflow.wal import FULL
 MAX_QUERY: Final = 200  # characters of its id
 
 
-class Publishing:
+class Publisher:
     """`publish` and `resume` are to be called one at a time."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Publishing:
         self._repeated = out.counter("spark_repeated_batches_total")
 
     def __repr__(self) -> str:
-        return f"<Publishing {self._publications!r}>"
+        return f"<Publisher {self._publications!r}>"
 
     async def publish(self, query: str, batch: int, names: Sequence[str]) -> tuple[bool, int]:
         """Publishes a batch. Returns whether this call has published it, and its rows. Raises RequestRefused."""

@@ -32,7 +32,7 @@ class TranslatedEvent(NamedTuple):
     refused: str = ""
 
 
-class Translating:
+class SchemaRegistryRun:
     def __init__(self, config: SchemaRegistryKeys, inlet: Inlet, out: Outlet) -> None:
         self._config = config
         self._inlet = inlet

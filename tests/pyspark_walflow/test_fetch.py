@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_walflow import wire
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.fetching import Range, fetch, forget, unreadable
+from pyspark_walflow.fetch import Range, fetch, forget, unreadable
 from pyspark_walflow.options import Options
 from pyspark_walflow.wire import SEED, FrameKind, Right, WireKey
 from tests.pyspark_walflow.conftest import NewLake

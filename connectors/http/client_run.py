@@ -13,7 +13,7 @@ import aiohttp
 
 from connectors.http.batches import Parcel, body_of, halves, lanes, parcels, type_of, values_in
 from connectors.http.client import HttpClientKeys, each_header
-from connectors.http.responding import ResponseEvents, meta_of
+from connectors.http.response_events import ResponseEvents, meta_of
 from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.net import (
     Contexts,
@@ -81,7 +81,7 @@ class HttpAnswer(NamedTuple):
         return Failure(2, counts=True, wait=wait)
 
 
-class HttpPosting:
+class HttpClientRun:
     """One run."""
 
     def __init__(self, config: HttpClientKeys, inlet: Inlet, out: Outlet) -> None:

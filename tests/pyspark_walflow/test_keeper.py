@@ -16,12 +16,12 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from pyspark_walflow import trial
-from pyspark_walflow.dealing import deal_rows
+from pyspark_walflow.dealer import deal_rows
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.keeping import BucketStep, Keeper, keep_sorted
+from pyspark_walflow.keeper import BucketStep, Keeper, keep_sorted
 from tests.pyspark_walflow.bare import rows_of
 from walflow.plan.second_host import load_pipeline
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 pytestmark = pytest.mark.test  # half a second each
 

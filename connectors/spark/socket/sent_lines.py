@@ -25,7 +25,7 @@ LOOK_AGAIN: Final = 1.0  # seconds, after a disk that was full
 WAIT: Final = 60.0  # seconds between looks at a log to which nothing is added
 
 
-class Sending:
+class SentLines:
     def __init__(self, served: ServedLog, half: Half, per_second: int) -> None:
         self._consumers = served.consumers
         self._durable_end = served.durable_end

@@ -31,7 +31,7 @@ class BadMqttMeta(WalflowError):
     """`$mqtt_publisher` of an event has what no message can have."""
 
 
-class MqttPublishing(SinkPeer):
+class MqttPublisherRun(SinkPeer):
     def __init__(self, config: MqttPublisherKeys, inlet: Inlet) -> None:
         self._config = config
         self._inlet = inlet

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from walflow.compile.compiled import Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.identity import identity_of
 from walflow.compile.program import AggregateOf, ArrayOf, CallOf, Term, walk
 from walflow.compile.region import Region, Rule
-from walflow.compile.shipping import ship
+from walflow.compile.shipment import ship
 from walflow_kernel.kept import pack
-from walflow_kernel.shipping import Keeping
+from walflow_kernel.shipped import Keeping
 from walflow_kernel.windows.groups import DEFAULT_MAX_BYTES, DEFAULT_MAX_GROUPS
 
 BUCKETS: Final = 8

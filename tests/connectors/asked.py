@@ -12,7 +12,7 @@ from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 PATIENCE: Final = 100.0
 
 
-class Asking(NamedTuple):
+class AskedConnector(NamedTuple):
     inlet: MemoryInlet
     out: MemoryOutlet
 
@@ -32,10 +32,10 @@ class Asking(NamedTuple):
 
 
 @asynccontextmanager
-async def asking(connector: Connector, *, linked: bool = True) -> AsyncIterator[Asking]:
+async def asking(connector: Connector, *, linked: bool = True) -> AsyncIterator[AskedConnector]:
     scheduler = LoopScheduler("asking")
     virtual = cast(VirtualScheduler, scheduler)
-    made = Asking(MemoryInlet(virtual), MemoryOutlet(virtual, linked=linked))
+    made = AskedConnector(MemoryInlet(virtual), MemoryOutlet(virtual, linked=linked))
     task = asyncio.ensure_future(connector.run(made.inlet, made.out))
     try:
         yield made

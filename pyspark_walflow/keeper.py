@@ -4,7 +4,7 @@ What runs is what the daemon runs, with a state of the bucket's own. Time is wha
 close that are due by then, each at its tick (`walflow_kernel.windows.ticks`), and behind the last event of a batch those
 that are due by the end of the batch. So what leaves does not depend on how a stream is cut into batches.
 
-    bucket, order, value, position, ingest_ns, meta, port          in, sorted by bucket and order; see `dealing.DEALT`
+    bucket, order, value, position, ingest_ns, meta, port          in, sorted by bucket and order; see `dealer.DEALT`
     port, position, nth, ingest_ns, meta, value, error             out; see `stage.SCHEMA`
 
 What time has caused has the position of the event before it in its bucket, behind all that this event has made.
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pyspark_walflow.bucket import BEFORE, BucketResults, BucketState, RefusedAt, Told
-from pyspark_walflow.dealing import TICK, from_bytes, to_bytes
+from pyspark_walflow.dealer import TICK, from_bytes, to_bytes
 from pyspark_walflow.region import BlockRunner, Column, EventsRead, Refused, RefusedRow, RowBlock, unwritable
 from pyspark_walflow.reuse import settle
 from pyspark_walflow.stage import (
@@ -34,7 +34,7 @@ from pyspark_walflow.stage import (
     unpacked,
 )
 from walflow_kernel import json
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 from walflow_kernel.state import Room
 from walflow_kernel.windows.ticks import earliest
 

@@ -9,8 +9,8 @@ import pytest
 from demo.server import ROOT
 from tests.system.daemon import WALFLOW, running
 from walflow.admin.document import ConnectorStatus, FlowStatus, Status
-from walflow.admin.running import nodes_of, running as running_document
-from walflow.cli.running import AfterRestart, RunningNow, changes
+from walflow.admin.nodes import nodes_of, running as running_document
+from walflow.cli.restart_changes import AfterRestart, RunningNow, changes
 from walflow.plan import Assembly, load
 from walflow.plan.fingerprint import described
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from walflow.plan.second_host import load_pipeline
-from walflow_kernel.shipping import Keeping
+from walflow_kernel.shipped import Keeping
 
 FLOW = """
 define pipeline p

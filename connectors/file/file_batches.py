@@ -11,7 +11,7 @@ BATCH_BYTES: Final = 1 << 20
 BATCH_RANGES: Final = 32  # positions of one batch that are not in a row: what the sidecar has room for
 
 
-class Batching:
+class FileBatches:
     """`skip`: acks what the file has."""
 
     def __init__(self, inlet: Inlet, output: Output, skip: Callable[[Block], None]) -> None:

@@ -36,7 +36,7 @@ class TapCounts(msgspec.Struct):
     shown: int = 0
 
 
-class RunningTap:
+class OpenTap:
     """Use it as a context manager: it watches the ports as long as the block lasts. `limit`: events a second; 0: it only
     counts. `every`: seconds between counts."""
 

@@ -1,4 +1,4 @@
-"""A compiled region -> plain data for Spark's executors. `walflow_kernel.shipping` runs it there."""
+"""A compiled region -> plain data for Spark's executors. `walflow_kernel.shipped` runs it there."""
 
 import io
 import pickle
@@ -13,7 +13,7 @@ import walflow_kernel.std
 from walflow.compile.compiled import Compiled
 from walflow.errors import WalflowError
 from walflow_kernel.functions import Function
-from walflow_kernel.shipping import NEEDS, Shipped
+from walflow_kernel.shipped import NEEDS, Shipped
 
 KERNEL = "walflow_kernel"
 

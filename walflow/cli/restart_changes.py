@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from rich.text import Text
 
 from walflow.admin.document import Status
-from walflow.admin.running import NodeStatus, RunningNodes, links, running
+from walflow.admin.nodes import NodeStatus, RunningNodes, links, running
 from walflow.admin.text import printable
 from walflow.cli.admin_client import AdminClient, answered
 from walflow.plan import Assembly

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connectors.kafka.consumer import KafkaConsumerKeys
-from connectors.kafka.incoming import runs_of
+from connectors.kafka.message_runs import runs_of
 from connectors.kafka.partition import AssignedPartition, HeldMessages
 from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Outlet, StreamId
@@ -147,7 +147,7 @@ class GroupMember:
             self.troubles.append(error)
 
 
-class KafkaConsuming:
+class KafkaConsumerRun:
     def __init__(self, config: KafkaConsumerKeys, out: Outlet) -> None:
         self._config = config
         self._out = out

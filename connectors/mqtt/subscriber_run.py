@@ -76,7 +76,7 @@ class ReceivedMessages:
         self._held.clear()
 
 
-class MqttSubscribing:
+class MqttSubscriberRun:
     def __init__(self, config: MqttSubscriberKeys, out: Outlet) -> None:
         self._config = config
         self._out = out

@@ -13,11 +13,11 @@ from connectors.http.body import Judged, Kind, judge, judged_at_once, kind_of
 from connectors.http.clients import HttpClients
 from connectors.http.connection import ClientWait, HttpConnection
 from connectors.http.delivery import Departures, NotTaken, RequestOutcome
+from connectors.http.flow_replies import NO_ANSWER, AwaitedReply, FlowReplies
 from connectors.http.keys import LOGGED, KeyWindow, KnownRequest, logged
 from connectors.http.media_types import MediaTypes
 from connectors.http.memory import RequestMemory
 from connectors.http.refusal import HttpRefusal, HttpReply, answer
-from connectors.http.replying import NO_ANSWER, AwaitedReply, FlowReplies
 from connectors.http.request import HttpRequest
 from connectors.http.server import HttpServerKeys
 from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
@@ -45,7 +45,7 @@ class _Whole(NamedTuple):
     judging: Judging
 
 
-class HttpServing:
+class HttpServerRun:
     """Takes requests: see `connectors.http.connection.RequestTaker`."""
 
     def __init__(self, config: HttpServerKeys, inlet: Inlet, out: Outlet) -> None:
