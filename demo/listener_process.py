@@ -23,7 +23,8 @@ class Printed(NamedTuple):
 
 
 class ListenerProcess:
-    """Its lines are added to `file`, life after life. `command`: a stranger's listener, to which the port is added."""
+    """Its lines are added to `file`, life after life.
+    `command`: a stranger's listener, to which the port is added."""
 
     def __init__(self, file: Path, command: Sequence[str] = ()) -> None:
         self.file = file
@@ -62,8 +63,8 @@ class ListenerProcess:
             self._process = None
 
     def freeze(self) -> None:
-        """It stops reading, but the kernel still accepts data for it: events that come now are written, and no program
-        has them."""
+        """It stops reading, but the kernel still accepts data for it: events that come now are written, and no
+        program has them."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 

@@ -3,9 +3,9 @@
     value, position, ingest_ns, meta, port                         in; see `stage.INPUT`
     bucket, order, value, position, ingest_ns, meta, port          out; `DEALT`
 
-What comes last to each bucket is a tick: what time it was when the batch ended. So a window closes in a bucket to which no
-event came. In a stream, all that goes from one batch of Arrow to one bucket is one row with one column of bytes: Spark hands
-state to Python by pandas, which makes an object of each cell.
+What comes last to each bucket is a tick: what time it was when the batch ended. So a window closes in a bucket to
+which no event came. In a stream, all that goes from one batch of Arrow to one bucket is one row with one column of
+bytes: Spark hands state to Python by pandas, which makes an object of each cell.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""What a worker does: it fetches the rows of a range, over a connection that it keeps for the next one, or out of the log's files."""
+"""What a worker does: it fetches the rows of a range, over a connection that it keeps for the next one,
+or out of the log's files."""
 
 import os
 import sys
@@ -144,8 +145,8 @@ def _skip(options: Options, client: Client, position: int, end: int) -> int:
 
 unreadable: Final[set[str]] = set()  # logs whose files this process could not open
 
-# One connection, of the last task of this process: the next one is likely of the same query. Spark gives a process one
-# task at a time.
+# One connection, of the last task of this process: the next one is likely of the same query. Spark gives a process
+# one task at a time.
 _kept: dict[tuple[object, ...], Client] = {}
 
 

@@ -1,4 +1,5 @@
-"""The input of a pipeline that each event of its log comes to: `walflow.operators.to_spark` has put it into the metadata."""
+"""The input of a pipeline that each event of its log comes to:
+`walflow.operators.to_spark` has put it into the metadata."""
 
 from functools import lru_cache
 from typing import Any, Final

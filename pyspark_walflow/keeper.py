@@ -1,8 +1,8 @@
 """The rows of one bucket through a pipeline with state, in their order, with the time that passes between them.
 
-What runs is what the daemon runs, with a state of the bucket's own. Time is what the rows say: before each event the windows
-close that are due by then, each at its tick (`walflow_kernel.windows.ticks`), and behind the last event of a batch those
-that are due by the end of the batch. So what leaves does not depend on how a stream is cut into batches.
+What runs is what the daemon runs, with a state of the bucket's own. Time is what the rows say: before each event the
+windows close that are due by then, each at its tick (`walflow_kernel.windows.ticks`), and behind the last event of a
+batch those that are due by the end of the batch. So what leaves does not depend on how a stream is cut into batches.
 
     bucket, order, value, position, ingest_ns, meta, port          in, sorted by bucket and order; see `dealer.DEALT`
     port, position, nth, ingest_ns, meta, value, error             out; see `stage.SCHEMA`

@@ -145,8 +145,8 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
 
 
 def reading(plan: Plan, cores: int) -> dict[str, str]:
-    """Options of the stream. `cores`: of the executors that are there; a source cannot ask for it itself. More may come:
-    so what `conf` asks for counts as well."""
+    """Options of the stream. `cores`: of the executors that are there; a source cannot ask for it itself. More may
+    come: so what `conf` asks for counts as well."""
     if {"maxpartitions", "minpartitions"} & {name.lower() for name in plan.options}:
         return plan.options
     asked = _number(plan, "spark.executor.instances") * max(1, _number(plan, "spark.executor.cores"))
@@ -224,7 +224,10 @@ def refuse_change(plan: Plan) -> None:
     kept = _kept(plan)
     if not kept.exists() or kept.read_text() == _kept_text(plan) or not Path(plan.checkpoint, "state").exists():
         return
-    anew = "name another `checkpoint` to begin anew without them behind what is committed (rows of the last batch may come twice)"
+    anew = (
+        "name another `checkpoint` to begin anew without them behind what is committed (rows of the last batch "
+        "may come twice)"
+    )
     if plan.pipeline is not None:
         raise JobRefusal(
             f"the checkpoint in {plan.checkpoint} holds windows and `state` of this pipeline before it was changed",

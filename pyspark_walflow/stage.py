@@ -3,8 +3,8 @@
     value string or binary, position long, ingest_ns long, meta string, port string         in; see `INPUT`
     port, position, nth, ingest_ns, meta, value, error                                      out; see `SCHEMA`
 
-A batch is one block: its events are judged, decoded and run together, as the daemon does. What fails is a row of the port
-`err`; no event ends the query.
+A batch is one block: its events are judged, decoded and run together, as the daemon does. What fails is a row of the
+port `err`; no event ends the query.
 """
 
 import pickle

@@ -1,8 +1,9 @@
-"""`python -m pyspark_walflow.trial REQUEST RESULT`: many small pipelines over many small inputs, in one streaming query.
+"""`python -m pyspark_walflow.trial REQUEST RESULT`: many small pipelines over many small inputs, in one streaming
+query.
 
 `walflow test --engine spark` starts it. REQUEST is JSON: `{"pipelines": [base64, …], "batches": [[row, …], …]}`, a
-row being `[pipeline, port, position, ingest_ns, meta, value]`. Each of `batches` becomes one micro-batch. RESULT gets a line
-of JSON for each row that leaves: `[pipeline, port, position, nth, ingest_ns, meta, value, error]`.
+row being `[pipeline, port, position, ingest_ns, meta, value]`. Each of `batches` becomes one micro-batch. RESULT gets
+a line of JSON for each row that leaves: `[pipeline, port, position, nth, ingest_ns, meta, value, error]`.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """A compiled region as plain data, and back: what goes to Spark's executors.
 
-The source goes as text. What its names stand for goes as a pickle of the kernel's own values and functions: a function of
-`std` by where it is found, everything else as the kernel's classes say. `walflow.compile.shipment` makes the pickle, and
-refuses what is not the kernel's. `revive` needs this package, and what `needs` lists.
+The source goes as text. What its names stand for goes as a pickle of the kernel's own values and functions: a
+function of `std` by where it is found, everything else as the kernel's classes say. `walflow.compile.shipment` makes
+the pickle, and refuses what is not the kernel's. `revive` needs this package, and what `needs` lists.
 """
 
 import base64
@@ -25,17 +25,17 @@ NEEDS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "walflow_kernel.windows.dds": (("ddsketch", "ddsketch"),),
     "walflow_kernel.windows.hdr": (("hdrh", "hdrhistogram"),),
 }
-"""Module of the kernel -> what it imports beside Python's own library, and the distributions that have it. msgspec and orjson
-are not among them: without them the standard library is used."""
+"""Module of the kernel -> what it imports beside Python's own library, and the distributions that have it. msgspec
+and orjson are not among them: without them the standard library is used."""
 
 INPUT_META: Final = "walflow::input"  # in the metadata, in the log of a pipeline with several inputs
 
 
 class Shipped(NamedTuple):
     """`places`: where in a flow file each line of the source comes from. `needs`: distributions, by what is imported.
-    `asks`: something in it asks what time it is; `draws`: or for chance. `reads`: events are decoded; `wanted`: only what
-    is in this shape. `made`, `repeated`: exits, see `walflow.compile.compiled.Compiled`. `ticking`: the windows that time
-    alone closes."""
+    `asks`: something in it asks what time it is; `draws`: or for chance. `reads`: events are decoded; `wanted`: only
+    what is in this shape. `made`, `repeated`: exits, see `walflow.compile.compiled.Compiled`. `ticking`: the windows
+    that time alone closes."""
 
     name: str
     source: str
@@ -57,11 +57,12 @@ class Shipped(NamedTuple):
 
 
 class Keeping(NamedTuple):
-    """A pipeline with state. Its rows are dealt to `buckets`, each with a state of its own. `begins`: the first state of each
-    of them, packed (`walflow_kernel.kept`). `dealers`: what gives the group of an event, by the port that it comes to; an
-    event of another port is of the first bucket. `dropping`: an event that has no group leaves nothing. `identity`: what
-    was compiled and how it is dealt; a state is of one identity. `single`: why there is one bucket, None where there may be
-    several. `closes_ns`: after so much time without an event no window is open that time closes; 0 where time closes none.
+    """A pipeline with state. Its rows are dealt to `buckets`, each with a state of its own. `begins`: the first state
+    of each of them, packed (`walflow_kernel.kept`). `dealers`: what gives the group of an event, by the port that it
+    comes to; an event of another port is of the first bucket. `dropping`: an event that has no group leaves nothing.
+    `identity`: what was compiled and how it is dealt; a state is of one identity. `single`: why there is one bucket,
+    None where there may be several. `closes_ns`: after so much time without an event no window is open that time
+    closes; 0 where time closes none.
     `least_ns`: the shortest of their intervals."""
 
     buckets: int
@@ -75,8 +76,8 @@ class Keeping(NamedTuple):
 
 
 class ShippedPipeline(NamedTuple):
-    """`source`: what an error event calls it. `regions`: what runs, by the input port that events come to. `salt`: what is
-    drawn by chance follows from it and the event's position. `keeping`: of a pipeline that keeps state."""
+    """`source`: what an error event calls it. `regions`: what runs, by the input port that events come to. `salt`:
+    what is drawn by chance follows from it and the event's position. `keeping`: of a pipeline that keeps state."""
 
     source: str
     outputs: tuple[str, ...]

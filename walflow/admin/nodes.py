@@ -24,8 +24,8 @@ class NodeStatus(Struct):
 
 
 class RunningNodes(Struct):
-    """`links`: source, port, target, port. `changed`: the files that are not what they were at the start. `workdir`: the directory
-    for relative paths."""
+    """`links`: source, port, target, port. `changed`: the files that are not what they were at the start. `workdir`:
+    the directory for relative paths."""
 
     version: str
     nodes: list[NodeStatus]

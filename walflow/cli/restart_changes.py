@@ -95,12 +95,18 @@ def _logs(
         waiting = _backlog(now, node)
         one = waiting.startswith("1 ")
         if users.get(node.log) == name:
-            words = f"continues in {node.log}: {waiting} {'waits, and is' if one else 'wait, and are'} delivered after the restart"
+            words = (
+                f"continues in {node.log}: {waiting} {'waits, and is' if one else 'wait, and are'} delivered "
+                "after the restart"
+            )
             yield AfterRestart("log", name, words, stays=True)
         elif node.log in users:
             yield AfterRestart("log", name, f"{users[node.log]} takes over {node.log}, with {waiting}")
         else:
-            words = f"is not opened again: {waiting} {'stays' if one else 'stay'} in {node.log}, and no sink gets {'it' if one else 'them'}"
+            words = (
+                f"is not opened again: {waiting} {'stays' if one else 'stay'} in {node.log}, and no sink gets "
+                f"{'it' if one else 'them'}"
+            )
             yield AfterRestart("log", name, words)
     known = {node.log for node in before.values()}
     for name, node in after.items():

@@ -1,11 +1,12 @@
 """Selects that are linked -> one function that takes a block of events at a time.
 
 A region begins at a place (an input of a pipeline, an output of an operator) and ends at its exits; between them lie
-streams. Each event passes depth first through all selects, in the order of the file, before the next one: what leaves by
-an exit stands in the order of the events. A select that fails ends its own branch of that event. The function never
-touches receipts: it says for each exit which events leave by it, by their numbers in the block, and the caller
+streams. Each event passes depth first through all selects, in the order of the file, before the next one: what leaves
+by an exit stands in the order of the events. A select that fails ends its own branch of that event. The function
+never touches receipts: it says for each exit which events leave by it, by their numbers in the block, and the caller
 accounts for them. It reads no clock. What nodes keep from one event to the next stands in a `State` that the caller
-hands over, one for all regions of a pipeline: two of them may lead to one script. Each node changes its own cell in place.
+hands over, one for all regions of a pipeline: two of them may lead to one script. Each node changes its own cell in
+place.
 
     region = Region("main::way/in", "in", {"in": [Rule(None, where, None, "out", span)]})
     compiled = compile_region(region)
@@ -280,7 +281,8 @@ class _Compiler:
     def _grouped(
         self, source: str, number: int, rule: Rule, of: WindowsOf, came: "_Event", taken: str | None
     ) -> None:
-        """A select with windows takes the event. What each gives is made by a function, once for all ways that lead here."""
+        """A select with windows takes the event.
+        What each gives is made by a function, once for all ways that lead here."""
         place = window_place(source, number)
         if not of.frames:
             once = WindowCode(of, place, len(self._codes), "", self._expressions)

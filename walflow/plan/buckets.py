@@ -1,8 +1,8 @@
 """Which events of a pipeline share a state: those of one bucket, and an event goes to the bucket of its group.
 
-A region with windows is compiled once more, as far as its `group by`: what it gives of an event are the values of the group,
-evaluated where the windows stand, behind the scripts and selects before them. All of the pipeline then runs in the bucket. So
-this decides where an event goes, and never what becomes of it.
+A region with windows is compiled once more, as far as its `group by`: what it gives of an event are the values of the
+group, evaluated where the windows stand, behind the scripts and selects before them. All of the pipeline then runs in
+the bucket. So this decides where an event goes, and never what becomes of it.
 """
 
 from collections.abc import Sequence
@@ -51,8 +51,8 @@ def keeping(regions: Sequence[KeptRegion], buckets: int) -> Keeping | None:
 
 
 def _closing(regions: Sequence[KeptRegion]) -> tuple[int, int]:
-    """After how long all windows are closed that time closes, and the shortest interval of one. The windows of one select may
-    be open one after the other. A script for ticks may leave its window open for ever."""
+    """After how long all windows are closed that time closes, and the shortest interval of one. The windows of one
+    select may be open one after the other. A script for ticks may leave its window open for ever."""
     frames = [
         frame for one in regions for _, rule in _windowed(one.region) if rule.windows for frame in rule.windows.frames
     ]

@@ -56,7 +56,10 @@ def _refused(plan: PipelinePlan) -> Iterator[Diagnostic]:
     for operator in plan.operators:
         flow_control = operator.kind.startswith("qos::")
         hint = (
-            "it holds back what goes to a sink, and the sinks are not on Spark: put it into a pipeline of its own behind this one"
+            (
+                "it holds back what goes to a sink, and the sinks are not on Spark: "
+                "put it into a pipeline of its own behind this one"
+            )
             if flow_control
             else "put it into a pipeline of its own before or behind this one, which runs in the daemon"
         )

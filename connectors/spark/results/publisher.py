@@ -9,10 +9,10 @@ anew before that. So a publication is made of four steps, each durable before th
     4  the batch is published, and there is no intent any more: one and the same write
 
 Killed before 2, nothing has happened: Spark publishes the same stages again, or writes others and publishes those.
-Killed between 2 and 4, the next start goes on with 3. How far it came follows from what the log calls durable: no other
-process appends to it, positions are rows, and with one record a commit what is durable has no holes, for commit k + 1
-is written only after commit k was synced. A record torn by the crash is not durable, its positions are given anew.
-Killed after 4, Spark asks again and is told that it is published; the stages that are still there die of age.
+Killed between 2 and 4, the next start goes on with 3. How far it came follows from what the log calls durable: no
+other process appends to it, positions are rows, and with one record a commit what is durable has no holes, for commit
+k + 1 is written only after commit k was synced. A record torn by the crash is not durable, its positions are given
+anew. Killed after 4, Spark asks again and is told that it is published; the stages that are still there die of age.
 """
 
 from collections.abc import Sequence

@@ -43,8 +43,9 @@ class Results:
         disk: Disk | None = None,
         run: StagingRun | None = None,
     ) -> Self:
-        """Opens the results, and completes a publication that a crash interrupted. `run`: how staging leaves the loop;
-        by default on its own thread, because it must not delay commits. Raises Unusable, DiskFull or FailStop."""
+        """Opens the results, and completes a publication that a crash interrupted. `run`: how staging leaves the
+        loop; by default on its own thread, because it must not delay commits.
+        Raises Unusable, DiskFull or FailStop."""
         thread = ThreadPoolExecutor(1, "staging")
 
         def on_thread(call: Callable[[], T]) -> Awaitable[T]:

@@ -31,7 +31,8 @@ HandOver = Callable[[socket.socket, object, bytes], None]
 
 
 class PlainPort:
-    """`hand_over` gets a connection that sent the bridge's preface, the peer's address and the bytes that were read."""
+    """`hand_over` gets a connection that sent the bridge's preface,
+    the peer's address and the bytes that were read."""
 
     def __init__(self, config: SparkConfig, served: ServedLog, half: Half, hand_over: HandOver) -> None:
         assert config.socket_address is not None

@@ -1,4 +1,5 @@
-"""Lines to one reader after the other: committed first, for a tenth of a second at a time, then written at their pace.
+"""Lines to one reader after the other: committed first, for a tenth of a second at a time, then written at their
+pace.
 
 What was committed and not yet written waits for the next reader if this one goes; what was written to its socket is
 gone with it.

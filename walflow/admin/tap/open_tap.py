@@ -37,8 +37,8 @@ class TapCounts(msgspec.Struct):
 
 
 class OpenTap:
-    """Use it as a context manager: it watches the ports as long as the block lasts. `limit`: events a second; 0: it only
-    counts. `every`: seconds between counts."""
+    """Use it as a context manager: it watches the ports as long as the block lasts. `limit`: events a second; 0: it
+    only counts. `every`: seconds between counts."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class OpenTap:
         self._ports.unwatch(self._sampler)
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """Events and, once a second, what was counted. While the caller does not ask for more, a few blocks are held, and
-        all others pass."""
+        """Events and, once a second, what was counted. While the caller does not ask for more, a few blocks are held,
+        and all others pass."""
         limit = self._limit
         counted = self._clock()
         while True:
@@ -141,7 +141,8 @@ class OpenTap:
 
     @contextmanager
     def _work(self) -> Generator[None]:
-        """A piece that holds up the loop. Its processor time counts: on a busy machine a piece may wait in the middle."""
+        """A piece that holds up the loop. Its processor time counts:
+        on a busy machine a piece may wait in the middle."""
         begun = time.thread_time()
         yield
         self._worked += time.thread_time() - begun

@@ -14,7 +14,8 @@ EARLIEST, LATEST = -(1 << 63), (1 << 63) - 1  # nanoseconds
 # What is repeated is never given back (`++`), so each pattern looks at a text once, and no text is slow.
 _ISO: Final = r"(\d{4}-\d\d-\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*+)?(?:[Zz]|([+-])(\d\d):(\d\d))"
 _header = re.compile(
-    rf"<(\d{{1,3}})>([1-9]\d{{0,2}}) ++(?:-|{_ISO}) ++([^ ]++) ++([^ ]++) ++([^ ]++) ++([^ ]++) ++(?:(-)(?: |\Z)|(?=\[))",
+    rf"<(\d{{1,3}})>([1-9]\d{{0,2}}) ++(?:-|{_ISO}) ++([^ ]++) ++([^ ]++) ++([^ ]++) ++([^ ]++)"
+    r" ++(?:(-)(?: |\Z)|(?=\[))",
     re.ASCII,
 ).match
 _pri = re.compile(r"<(\d{1,3})> *+", re.ASCII).match
@@ -111,7 +112,8 @@ def _ietf(found: re.Match[str], text: str) -> dict[str, object] | None:
 
 
 def _after_stamp(event: dict[str, object], text: str, at: int) -> dict[str, object]:
-    """`host tag[pid]: msg`, without the host on a machine's own socket. The first word is a tag if it ends in a colon."""
+    """`host tag[pid]: msg`, without the host on a machine's own socket.
+    The first word is a tag if it ends in a colon."""
     first, after_first = _next_word(text, at)
     tag = _tag(first) if first[-1:] == ":" else None
     if tag is not None:
