@@ -1,7 +1,7 @@
 """Cases on Spark: all that Spark can host, as one query in one session, the input cut into micro-batches at random.
 
-What is compared is what the daemon's nodes are compared with. The Spark half is `pyspark_walflow.trial`, a process of its
-own: the daemon's side never imports pyspark.
+What is compared is what the daemon's nodes are compared with. The Spark half is `pyspark_walflow.trial`, a process of
+its own: the daemon's side never imports pyspark.
 """
 
 import base64
