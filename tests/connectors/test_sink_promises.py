@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import fcntl
 import importlib.util
 import math
 import os
@@ -71,8 +72,11 @@ class FileSubject(InDirectory):
     def fail_otherwise(self) -> None:
         self._disk.number = errno.EDQUOT
 
+    def fail_after(self, events: int) -> None:
+        self._disk.failing, self._disk.written = {"write"}, events * len(b"1\n")
+
     def mend(self) -> None:
-        self._disk.failing = set()
+        self._disk.failing, self._disk.written = set(), 0
 
     def bug(self) -> None:
         self._disk.broken = True
@@ -209,10 +213,13 @@ test_spool = sink_promises(SpoolSubject)
 
 
 class StdioSubject(JobsOnThread):
-    """A pipe that is read."""
+    """A pipe that is read. It takes a large block as a whole: what writes to it and what reads from it are one thread here."""
+
+    large = 1 << 19
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
+        fcntl.fcntl(self._writing, fcntl.F_SETPIPE_SZ, 1 << 20)
         os.set_blocking(self._reading, False)
         self._read = b""
 
@@ -242,9 +249,13 @@ class Datagrams:
 
     def __init__(self) -> None:
         self.trouble = 0
+        self.left = 1_000_000  # that it takes
         self.sent: list[bytes] = []
 
     def send(self, data: bytes, /) -> int:
+        if not self.left:
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+        self.left -= 1
         number = self.trouble or (errno.EMSGSIZE if data == TOO_LARGE else 0)
         if number:
             raise OSError(number, os.strerror(number))
@@ -256,7 +267,7 @@ class Datagrams:
 
 
 class UdpSubject(SinkSubject):
-    never = TOO_LARGE
+    too_large = TOO_LARGE
 
     def __init__(self) -> None:
         self._socket = Datagrams()
@@ -285,8 +296,11 @@ class UdpSubject(SinkSubject):
     def fail_otherwise(self) -> None:
         self._socket.trouble = errno.ENETUNREACH
 
+    def fail_after(self, events: int) -> None:
+        self._socket.left = events
+
     def mend(self) -> None:
-        self._socket.trouble = 0
+        self._socket.trouble, self._socket.left = 0, 1_000_000
 
 
 test_udp = sink_promises(UdpSubject)
@@ -365,6 +379,7 @@ class RequestsSubject(SinkSubject):
 
     def __init__(self) -> None:
         self._trouble = ""
+        self._left = 1_000_000  # that are taken
         self._got: list[bytes] = []
         self._held: asyncio.Event | None = None
 
@@ -391,6 +406,8 @@ class RequestsSubject(SinkSubject):
             if self._held is not None:
                 await self._held.wait()
             (event,) = held.part.frames.payloads()
+            if not self._left:
+                self._trouble = "not now"
             if self._trouble:
                 sink.failed(held, self._trouble, Failure(math.inf, counts=False))
             elif event == self.never:
@@ -398,6 +415,7 @@ class RequestsSubject(SinkSubject):
                 inlet.reject(held.part, "no peer takes it")
             else:
                 self._got.append(event)
+                self._left -= 1
                 sink.passed(held)
                 inlet.ack(held.part)
 
@@ -412,8 +430,11 @@ class RequestsSubject(SinkSubject):
     def fail_otherwise(self) -> None:
         self._trouble = "not any more"
 
+    def fail_after(self, events: int) -> None:
+        self._left = events
+
     def mend(self) -> None:
-        self._trouble = ""
+        self._trouble, self._left = "", 1_000_000
 
     def hold(self, scheduler: VirtualScheduler) -> None:
         self._held = asyncio.Event()

@@ -30,13 +30,17 @@ class NotOffered(Exception):
 
 
 class SinkSubject:
-    """One for each scenario. `never`: an event that this sink rejects, with a line's end. `bad_meta`: metadata for which it rejects an event.
-    `ordered`: events arrive in the order in which they came. `notices`: the sink sees trouble without a try, as the end of a connection.
-    `sighup_ends_waits`: it tries again at once."""
+    """One for each scenario. `never`: an event that this sink rejects. `too_large`: one that is larger than its peer ever takes. `large`:
+    bytes of a block that its peer does not take at once. `bad_meta`: metadata for which it rejects an event. `ordered`: events arrive in
+    the order in which they came. `exactly`: none arrives twice, although trouble came when some of a block had arrived. `notices`: the
+    sink sees trouble without a try, as the end of a connection. `sighup_ends_waits`: it tries again at once."""
 
     never: bytes | None = None
+    too_large: bytes | None = None
+    large = 1 << 20
     bad_meta: Mapping[str, object] | None = None
     ordered = True
+    exactly = True
     notices = False
     sighup_ends_waits = False
 
@@ -52,9 +56,17 @@ class SinkSubject:
         """The events that have arrived, without their ends, in order."""
         raise NotImplementedError
 
+    def meta_of(self, payload: bytes) -> Mapping[str, object] | None:
+        """The metadata that an event needs, to be one for this sink."""
+        return None
+
     def fail(self) -> None:
         """From now on the peer takes nothing."""
         raise NotOffered("trouble")
+
+    def fail_after(self, events: int) -> None:
+        """The peer takes so many more events of the next block, and then nothing."""
+        raise NotOffered("trouble within a block")
 
     def fail_otherwise(self) -> None:
         """The same, for another reason."""
@@ -162,6 +174,9 @@ class SinkTrial:
     def give(self, *payloads: bytes, meta: Mapping[str, object] | None = None) -> Block:
         data = b"".join(payload + b"\n" for payload in payloads)
         block = self.inlet.block(data, meta=meta)
+        metas = [own for payload in payloads if (own := self.subject.meta_of(payload)) is not None]
+        if metas and meta is None:
+            block.event_metas = metas
         self.given.append(block)
         self.inlet.give(block)
         return block
@@ -340,6 +355,44 @@ async def an_event_may_be_empty(trial: SinkTrial) -> None:
 
 
 @scenario
+async def a_block_may_be_empty(trial: SinkTrial) -> None:
+    """It has an outcome, too."""
+    await trial.started()
+    trial.give()
+    trial.give(b"1")
+    trial.give()
+    await trial.arrive(b"1")
+    await trial.all_settled()
+    assert len(trial.inlet.settled) == 3
+    assert all(receipt.cause is None for receipt in trial.inlet.settled)
+
+
+@scenario
+async def a_block_that_is_too_large_for_one_go_arrives_whole(trial: SinkTrial) -> None:
+    await trial.started()
+    size = max(8, trial.subject.large >> 8)
+    events = [b'"%0*d"' % (size, number) for number in range(300)]
+    trial.give(*events)
+    await trial.arrive(*events)
+    await trial.all_settled()
+    assert not trial.inlet.rejected
+    assert all(receipt.cause is None for receipt in trial.inlet.settled)
+
+
+@scenario
+async def one_that_is_too_large_is_rejected_and_its_neighbours_arrive(trial: SinkTrial) -> None:
+    if (large := trial.subject.too_large) is None:
+        raise NotOffered("an event that is too large")
+    await trial.started()
+    trial.give(b"1", large, b"2")
+    trial.give(b"3")
+    await trial.arrive(b"1", b"2", b"3")
+    await trial.until(lambda: trial.inlet.rejected, "it is rejected")
+    assert [data for data, _ in trial.inlet.rejected] == [large + b"\n"]
+    assert trial.inlet.breaker is None, "its peer is well"
+
+
+@scenario
 async def one_that_it_never_takes_is_rejected_and_its_neighbours_arrive(trial: SinkTrial) -> None:
     if (never := trial.subject.never) is None:
         raise NotOffered("an event that is never taken")
@@ -377,6 +430,7 @@ async def what_an_ack_brings_waits_its_turn(trial: SinkTrial) -> None:
 
     trial.inlet.on_ack = next_one
     next_one()
+    await trial.until(lambda: len(trial.inlet.acked) == len(wanted), "all acks")
     await trial.arrive(*wanted)
     await trial.all_settled()
 
@@ -446,12 +500,47 @@ async def what_comes_meanwhile_is_held_and_arrives_in_order(trial: SinkTrial) ->
 
 
 @scenario
+async def after_trouble_within_a_block_its_rest_arrives_or_fails(trial: SinkTrial) -> None:
+    """It fails where the sink gives back what its peer may have."""
+    await trial.started()
+    events = [b"1", b"2", b"3", b"4", b"5"]
+    trial.subject.fail_after(2)
+    trial.give(*events)
+    await trial.until(lambda: trial.inlet.triggered, "the breaker is triggered")
+    trial.subject.mend()
+    await trial.until(lambda: trial.inlet.breaker is None, "the breaker is restored")
+    await trial.all_settled()
+    _each_once(trial, events)
+
+
+@scenario
+async def a_stop_within_a_block_fails_what_has_not_arrived(trial: SinkTrial) -> None:
+    await trial.started()
+    events = [b"1", b"2", b"3", b"4", b"5"]
+    trial.subject.fail_after(2)
+    trial.give(*events)
+    await trial.until(lambda: trial.inlet.triggered, "the breaker is triggered")
+    await trial.stop()
+    _each_once(trial, events)
+    trial.subject.mend()
+
+
+def _each_once(trial: SinkTrial, events: Sequence[bytes]) -> None:
+    """Each event has arrived, or has failed."""
+    failed = b"".join(data for data, _ in trial.inlet.failed).splitlines()
+    found = [*trial.subject.got(), *failed]
+    assert {*found} == {*events}
+    if trial.subject.exactly:
+        assert found == [*events] if trial.subject.ordered else sorted(found) == sorted(events), "none twice"
+
+
+@scenario
 async def sighup_ends_a_wait(trial: SinkTrial) -> None:
     if not trial.subject.sighup_ends_waits:
         raise NotOffered("a wait that SIGHUP ends")
     await trial.started()
     await trial.in_trouble(b"1")
-    await trial.until(lambda: len(trial.inlet.times) >= 12, "the waits are long")
+    await trial.until(lambda: len(trial.inlet.times) >= 4, "it is tried again")
     trial.subject.mend()
     trial.inlet.reopen()
     trial.scheduler.run()
