@@ -373,7 +373,7 @@ test_tcp_echo = sink_promises(
 
 
 class RequestsSubject(SinkSubject):
-    """A sink of requests, as `http_client`, `dns_client` and `schema_registry` are. Its waits are the loop's, in real time."""
+    """A sink of requests, as `http_client`, `dns_client` and `schema_registry` are."""
 
     never = b'"never"'
 
@@ -390,11 +390,11 @@ class RequestsSubject(SinkSubject):
         return self
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        queue = RetryQueue[Block](1, 3, Backoff(0.01, 0.05))
+        queue = RetryQueue[Block](1, 3, Backoff(0.1, 10.0))
         sink = RetrySink(
             inlet,
             queue,
-            Backoff(0.01, 0.05),
+            Backoff(0.1, 10.0),
             add=lambda blocks: queue.add(
                 [(part, 1) for block in blocks for part in block.split([1] * block.frames.count)]
             ),
@@ -447,7 +447,6 @@ class RequestsSubject(SinkSubject):
 test_requests = sink_promises(
     RequestsSubject,
     without={
-        "the_waits_grow_and_begin_anew_after_a_success": "its waits are in real time: tests/net/test_retry_queue.py",
         "a_stop_waits_for_what_is_under_way": "a request is cancelled, and its events fail",
     },
 )

@@ -31,14 +31,15 @@ class NotOffered(Exception):
 
 class SinkSubject:
     """One for each scenario. `never`: an event that this sink rejects. `too_large`: one that is larger than its peer ever takes. `large`:
-    bytes of a block that its peer does not take at once. `bad_meta`: metadata for which it rejects an event. `ordered`: events arrive in
-    the order in which they came. `exactly`: none arrives twice, although trouble came when some of a block had arrived. `notices`: the
+    bytes of a block that its peer does not take at once. `bad_meta`: metadata for which it rejects an event. `behind_log`: a source upstream sends again
+    what fails. `ordered`: events arrive in the order in which they came. `exactly`: none arrives twice, although trouble came when some of a block had arrived. `notices`: the
     sink sees trouble without a try, as the end of a connection. `sighup_ends_waits`: it tries again at once."""
 
     never: bytes | None = None
     too_large: bytes | None = None
     large = 1 << 20
     bad_meta: Mapping[str, object] | None = None
+    behind_log = True
     ordered = True
     exactly = True
     notices = False
@@ -47,6 +48,9 @@ class SinkSubject:
     async def open(self) -> RunsSink:
         """Makes the peer, and the connector."""
         raise NotImplementedError
+
+    async def ready(self) -> None:
+        """The sink takes blocks: what else has to be there before the first one."""
 
     async def again(self) -> RunsSink:
         """The same connector for a second run, with the same peer."""
@@ -109,8 +113,10 @@ class Failing(NamedTuple):
 class WatchedInlet(MemoryInlet):
     """Notes when tries failed, and how the breaker stood when a block did. `on_ack`: called within each ack."""
 
-    def __init__(self, scheduler: VirtualScheduler, *, replaceable: bool = False) -> None:
-        super().__init__(scheduler, behind_log=True, replaceable=replaceable)
+    def __init__(
+        self, scheduler: VirtualScheduler, *, behind_log: bool = True, replaceable: bool = False
+    ) -> None:
+        super().__init__(scheduler, behind_log=behind_log, replaceable=replaceable)
         self.times: list[float] = []
         self.failings: list[Failing] = []
         self.given: list[Block] = []
@@ -154,19 +160,20 @@ class SinkTrial:
         self.run: asyncio.Future[None] | None = None
 
     async def start(self, *, replaceable: bool = False) -> None:
-        self.inlet = WatchedInlet(self.scheduler, replaceable=replaceable)
+        self.inlet = WatchedInlet(self.scheduler, behind_log=self.subject.behind_log, replaceable=replaceable)
         self._run(await self.subject.open())
         await self.settle()
 
     async def start_again(self) -> None:
         connector = await self.subject.again()
-        self.inlet = WatchedInlet(self.scheduler)
+        self.inlet = WatchedInlet(self.scheduler, behind_log=self.subject.behind_log)
         self._run(connector)
         await self.settle()
 
     async def started(self) -> None:
         await self.start()
         await self.until(lambda: self.inlet.serves, "the sink takes blocks")
+        await self.subject.ready()
 
     def _run(self, connector: RunsSink) -> None:
         self.run = asyncio.ensure_future(connector.run(self.inlet, MemoryOutlet(self.scheduler, linked=False)))
@@ -421,7 +428,7 @@ async def metadata_that_it_cannot_use_is_rejected(trial: SinkTrial) -> None:
 @scenario
 async def what_an_ack_brings_waits_its_turn(trial: SinkTrial) -> None:
     await trial.started()
-    left = [b"%d" % number for number in range(400)]
+    left = [b"%d" % number for number in range(200)]
     wanted = [*left]
 
     def next_one() -> None:
