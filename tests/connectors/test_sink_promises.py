@@ -354,6 +354,13 @@ class EchoSubject(TcpSubject):
     config = {"ack": "echo"}  # noqa: RUF012  # it is read alone
     echoes = True
 
+    def fail_after(self, events: int) -> None:
+        self.peer.left = events
+
+    def mend(self) -> None:
+        self.peer.left = 1_000_000
+        super().mend()
+
     def hold(self, scheduler: VirtualScheduler) -> None:
         self.peer.echoing = False
 
@@ -363,13 +370,11 @@ class EchoSubject(TcpSubject):
         self.peer.echoing = True
 
 
+NO_ECHO = {
+    "a_stop_waits_for_what_is_under_way": "it waits until all is written, and for no echo: what has none fails"
+}
 test_tcp = sink_promises(TcpSubject)
-test_tcp_echo = sink_promises(
-    EchoSubject,
-    without={
-        "a_stop_waits_for_what_is_under_way": "it waits until all is written, and for no echo: what has none fails"
-    },
-)
+test_tcp_echo = sink_promises(EchoSubject, without=NO_ECHO)
 
 
 class RequestsSubject(SinkSubject):

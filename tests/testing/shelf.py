@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from walflow import Block, Inlet, JobEnd, JobSink, Outlet, SinkWork, WalflowError
 from walflow.testing.sinks import JobsOnThread, RunsSink
 
-
 TOO_LARGE = b'"' + b"x" * 5000 + b'"'
 
 

@@ -227,7 +227,7 @@ BROKEN: dict[str, Callable[[Shelf], RunsSink]] = {
     "an_event_is_acked_after_it_has_arrived": with_work(Forgets),
     "nothing_is_acked_before_it_has_arrived": with_work(AcksEarly),
     "events_arrive_in_their_order": with_work(NewestFirst),
-    "each_block_has_one_outcome": with_work(SettlesTheFirst),
+    "each_block_has_one_outcome": with_sink(SettlesTheFirst),
     "an_event_may_be_empty": with_work(LosesEmptyEvents),
     "a_block_may_be_empty": with_sink(CountsEvents),
     "a_block_that_is_too_large_for_one_go_arrives_whole": with_sink(RefusesLargeBlocks),

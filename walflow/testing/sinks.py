@@ -79,8 +79,12 @@ class SinkSubject:
     def mend(self) -> None:
         """It takes events again."""
 
+    def scheduler(self) -> VirtualScheduler:
+        """Of one run. Another one is for a sink whose jobs wait for a peer."""
+        return VirtualScheduler()
+
     def hold(self, scheduler: VirtualScheduler) -> None:
-        """What is under way does not end, until `release`. As it is here: a job on its thread."""
+        """What is under way does not end, until `release`."""
         raise NotOffered("work that takes long")
 
     def release(self, scheduler: VirtualScheduler) -> None: ...
@@ -113,9 +117,7 @@ class Failing(NamedTuple):
 class WatchedInlet(MemoryInlet):
     """Notes when tries failed, and how the breaker stood when a block did. `on_ack`: called within each ack."""
 
-    def __init__(
-        self, scheduler: VirtualScheduler, *, behind_log: bool = True, replaceable: bool = False
-    ) -> None:
+    def __init__(self, scheduler: VirtualScheduler, *, behind_log: bool = True, replaceable: bool = False) -> None:
         super().__init__(scheduler, behind_log=behind_log, replaceable=replaceable)
         self.times: list[float] = []
         self.failings: list[Failing] = []
@@ -154,7 +156,7 @@ class SinkTrial:
 
     def __init__(self, subject: SinkSubject) -> None:
         self.subject = subject
-        self.scheduler = VirtualScheduler()
+        self.scheduler = subject.scheduler()
         self.inlet = WatchedInlet(self.scheduler)
         self.given: list[Block] = []
         self.run: asyncio.Future[None] | None = None
