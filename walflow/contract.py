@@ -198,6 +198,29 @@ class Connector(BaseModel):
         raise NotImplementedError
 
 
+class HostSettings(BaseModel):
+    """What the head of a pipeline says to its host, as `#!config TYPE = {…}`, and `--spark-config` for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def parts(self) -> int | None:
+        """Into how many parts the groups of windows are dealt. None: as many as walflow thinks right."""
+        return None
+
+
+class PipelineHost(Connector):
+    """A connector that keeps what reaches it, and runs a pipeline on that. The entry-point group `walflow.roles` names
+    it as `engine`; then its type is a place where pipelines may run."""
+
+    settings: ClassVar[type[HostSettings]]
+
+    @classmethod
+    def hosting(cls, settings: HostSettings, pipeline: str, folder: str) -> Self:
+        """The instance that runs `pipeline`, a `walflow_kernel.shipped.PackedText`. `settings` are of its `settings`.
+        `folder`: where it may keep files, relative to --workdir. Raises pydantic's ValidationError."""
+        raise NotImplementedError
+
+
 class Timer(Protocol):
     def cancel(self) -> None: ...
 

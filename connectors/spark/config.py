@@ -8,14 +8,14 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
-from walflow import Claim, CodecUse, Connector, Families, Size, Traits
+from walflow import Claim, CodecUse, Families, PipelineHost, Size, Traits
 from walflow.net import Address, Secret, ServerTls, parse_address
 from walflow_kernel.shipped import PackedText
 
 OutputMode = Literal["append", "update", "complete"]
 
 
-class SparkConfig(Connector):
+class SparkConfig(PipelineHost):
     traits: ClassVar[Traits] = Traits(
         codec=CodecUse.OPTIONAL, decodes=False, takes_bytes=False, transactional=True, forwards=True, positions=True
     )
