@@ -18,6 +18,7 @@ from walflow.net.deadline import CLOSING, LATE, Deadline, within
 from walflow.net.dial import Dial
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
+from walflow.net.fruitless import EndsEach, FruitlessConnections
 from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
 from walflow.net.message_retries import MessageRetries, NumberedMessage
@@ -60,9 +61,11 @@ __all__ = [
     "Contexts",
     "Deadline",
     "Dial",
+    "EndsEach",
     "Exposed",
     "Failure",
     "FailureVerdict",
+    "FruitlessConnections",
     "HeldPart",
     "Listener",
     "MessageRetries",
