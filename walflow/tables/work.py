@@ -1,12 +1,12 @@
 """What goes into one transaction: rows, and the frontier of each log that they came from."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from walflow.codecs import JSON
-from walflow.contract import Inlet
+from walflow.contract import Inlet, Timer
 from walflow.delivery import came_from
 from walflow.errors import CannotDecode
 from walflow.event import Block
@@ -69,14 +69,10 @@ class TableJob:
 async def run_table(inlet: Inlet, store: TableStore[R]) -> None:
     """All that a connector with a table does."""
     work = TableWork(inlet, store)
-    sink = JobSink(inlet, work)
-
-    def renew() -> None:
-        work.renew()
-        inlet.scheduler.call_later(RENEWED, renew)
-
-    inlet.scheduler.call_later(RENEWED, renew)
-    await sink.run()
+    try:
+        await JobSink(inlet, work).run()
+    finally:
+        work.end()
 
 
 class TableWork(SinkWork[TableJob], Generic[R]):
@@ -89,16 +85,26 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._resting: set[str] = set()  # logs that wait for another writer, while others go on
         self._straight = inlet.upstream.straight
         self._behind: Mapping[str, int] = {}
+        self._timers: dict[str, Timer] = {}  # by log, and "" of the signs of life
         self._due = False  # a sign of life
+        self._later("", RENEWED, self._renew)
         self._rows = inlet.counter("rows_total")
         self._commits = inlet.counter("commits_total")
         self._known = inlet.counter("known_events_total")
 
     # on the loop
 
-    def renew(self) -> None:
+    def _renew(self) -> None:
         self._due = True
+        self._later("", RENEWED, self._renew)
         self.sink.retry()
+
+    def _later(self, log: str, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[log] = self._inlet.scheduler.call_later(seconds, call)
+
+    def end(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
 
     def take(self, waiting: deque[Block]) -> TableJob | None:
         job = TableJob()
@@ -207,7 +213,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             self._resting.discard(log)
             self.sink.retry()
 
-        self._inlet.scheduler.call_later(rest.seconds, again)
+        self._later(log, rest.seconds, again)
         return JobEnd()
 
     def _wait_behind(self, rejected: Block) -> None:
