@@ -1,7 +1,7 @@
 """walflow: connectors and pipelines wired along declared links, with a write-ahead log between them.
 
-What a connector, an operator, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
-network need. No other module is promised to keep its names.
+What a connector, an operator, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what
+connectors on a network need. No other module is promised to keep its names.
 """
 
 from walflow import interrupted as interrupted  # before what takes a third of a second

@@ -1,7 +1,7 @@
 """Connector types: what the entry-point group `walflow.connectors` names.
 
-walflow puts some connectors into a flow itself: a log for `qos::wal`, a buffer for results. It knows no type's name for
-that: the group `walflow.roles` says which connector has which role.
+walflow puts some connectors into a flow itself: a log for `qos::wal`, a buffer for results. It knows no type's name
+for that: the group `walflow.roles` says which connector has which role.
 """
 
 import sys
@@ -18,8 +18,8 @@ WHAT = "connector type"
 ROLES: Final = "walflow.roles"
 
 Role = Literal["buffer", "engine", "log"]
-"""`buffer`: holds events in memory, within `max_elements` and `max_bytes`. `log`: holds them on disk, in `path`. `engine`: holds
-them on disk, and runs a pipeline of its own on what it holds."""
+"""`buffer`: holds events in memory, within `max_elements` and `max_bytes`. `log`: holds them on disk, in `path`.
+`engine`: holds them on disk, and runs a pipeline of its own on what it holds."""
 
 Registry = Mapping[str, type[Connector]]
 
@@ -43,7 +43,8 @@ def find(kind: str, registry: Registry) -> type[Connector] | None:
 
 
 def type_of(role: Role) -> str:
-    """The connector type that has the role. Raises NotLoadable where there is none, or where two distributions claim it."""
+    """The connector type that has the role. Raises NotLoadable where there is none,
+    or where two distributions claim it."""
     roles, types = discover(ROLES, "role", _checked), connectors()
     if role not in roles:
         raise NotLoadable(f"no connector has the role {role}: is walflow installed? (pip install -e .)")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import asyncpg
+from asyncpg.connect_utils import SessionAttribute
 
 from walflow import WalflowError
 from walflow.tables import CannotUse
@@ -69,7 +70,7 @@ class PostgresServer:
             password=None if self._password is None else self._password(),
             timeout=CONNECT,
             command_timeout=LIMIT,
-            target_session_attrs="read-write",
+            target_session_attrs=SessionAttribute("read-write"),
             statement_cache_size=0 if self._pooled else 100,
             server_settings={"application_name": "walflow"},
         )

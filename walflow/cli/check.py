@@ -34,7 +34,10 @@ def check(
     workdir: Annotated[
         Path | None,
         typer.Option(
-            help="The directory for relative paths in flow files. Default: the current one; with --running the daemon's.",
+            help=(
+                "The directory for relative paths in flow files. Default: the current one; "
+                "with --running the daemon's."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -46,8 +49,8 @@ def check(
         Engine,
         typer.Option(
             "--engine",
-            help='Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config engine = "daemon"` '
-            "keeps one in walflow.",
+            help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
+            'engine = "daemon"` keeps one in walflow.',
         ),
     ] = Engine.DAEMON,
     spark_config: SparkConfigFile = None,
@@ -61,16 +64,16 @@ def check(
         bool,
         typer.Option(
             "--environment",
-            help="Try what `run` would need: directories, files, ports, peers, certificates, disk for the logs. It changes nothing. Exit code 69 if "
-            "something cannot be had, as a port that a running daemon has.",
+            help="Try what `run` would need: directories, files, ports, peers, certificates, disk for the logs. It "
+            "changes nothing. Exit code 69 if something cannot be had, as a port that a running daemon has.",
         ),
     ] = False,
     running: Annotated[
         bool,
         typer.Option(
             "--running",
-            help="Show what a restart of the running daemon with these files would change: nodes, links, and what becomes of each "
-            "log. Exit code 1 if something would.",
+            help="Show what a restart of the running daemon with these files would change: nodes, links, and what "
+            "becomes of each log. Exit code 1 if something would.",
         ),
     ] = False,
     admin: Annotated[
@@ -96,14 +99,14 @@ def check(
         bool, typer.Option("--python", help="Print the Python source to which the pipelines are compiled.")
     ] = False,
 ) -> None:
-    """Check flow files, and print what each path from a source to a sink guarantees. A file that ends in .tremor is checked as a
-    script, one in .trickle as a pipeline, as `run` takes them."""
+    """Check flow files, and print what each path from a source to a sink guarantees. A file that ends in .tremor is
+    checked as a script, one in .trickle as a pipeline, as `run` takes them."""
     from rich.console import Console
 
     from walflow.cli.environment import environment_document, environment_lines, tried
     from walflow.cli.findings import document, exit_code, probe, report, sources
     from walflow.cli.promises import promises
-    from walflow.cli.running import ask, changes, running_document, running_lines
+    from walflow.cli.restart_changes import ask, changes, running_document, running_lines
     from walflow.diagnostics import in_order, render
     from walflow.plan import load
 

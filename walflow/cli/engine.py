@@ -24,8 +24,8 @@ SparkConfigFile = Annotated[
     typer.Option(
         "--spark-config",
         metavar="FILE",
-        help="A YAML or JSON file with settings for pipelines on Spark, with the keys of `#!config spark`. What a pipeline sets "
-        "itself counts before it.",
+        help="A YAML or JSON file with settings for pipelines on Spark, with the keys of `#!config spark`. What a "
+        "pipeline sets itself counts before it.",
     ),
 ]
 

@@ -63,15 +63,16 @@ def run_cases(
 ) -> None:
     """Run pipelines and flows with a given input, and compare their output with the expected one.
 
-    A case is a folder with `pipeline.trickle`, `script.tremor` or `flow.troy`, its input (`in.jsonl`), and the expected output of each
-    port (`out.jsonl`, `err.jsonl`). With `error.txt`, it has the expected errors of a flow that is refused. No file of
-    the flow is opened and nothing is sent: the input takes the place of the connectors, and the events set the time.
+    A case is a folder with `pipeline.trickle`, `script.tremor` or `flow.troy`, its input (`in.jsonl`), and the
+    expected output of each port (`out.jsonl`, `err.jsonl`). With `error.txt`, it has the expected errors of a flow
+    that is refused. No file of the flow is opened and nothing is sent: the input takes the place of the connectors,
+    and the events set the time.
 
-    With `--engine spark`, all pipelines that Spark can host run in one session, and their input comes in micro-batches.
-    What Spark cannot host is listed with the reason, and does not fail the test.
+    With `--engine spark`, all pipelines that Spark can host run in one session, and their input comes in
+    micro-batches. What Spark cannot host is listed with the reason, and does not fail the test.
 
-    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case, 69 Spark
-    cannot be run.
+    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case, 69
+    Spark cannot be run.
     """
     from walflow.cases import find, find_suites
 

@@ -1,5 +1,5 @@
-"""`#!config name = value`. `engine` says where a pipeline runs, and `spark` how. The others are read and checked, and have
-no effect; a message says so."""
+"""`#!config name = value`. `engine` says where a pipeline runs, and `spark` how. The others are read and checked, and
+have no effect; a message says so."""
 
 from collections.abc import Sequence
 

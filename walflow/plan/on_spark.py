@@ -1,12 +1,12 @@
-"""`#!config engine = "spark"`: a pipeline is lowered to what Spark has already: a log in front, a driver that reads it, and
-the results, published once.
+"""`#!config engine = "spark"`: a pipeline is lowered to what Spark has already: a log in front, a driver that reads
+it, and the results, published once.
 
     in -> [log, Spark, log of results] -> opened into the pipeline's outputs
 
 Several inputs share the log; each has an operator in front of it that marks its events.
 
-The log and the driver are one connector, the one with the role `engine`, which stands in the pipeline as a `qos::wal` does; `domains.split`
-makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
+The log and the driver are one connector, the one with the role `engine`, which stands in the pipeline as a `qos::wal`
+does; `domains.split` makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from walflow.registry import Registry, find, type_of
 from walflow.warnings import warning
 from walflow.warnings.no_effect import NO_EFFECT
 from walflow.warnings.stays_in_daemon import STAYS_IN_DAEMON
-from walflow_kernel.shipping import packed_text
+from walflow_kernel.shipped import packed_text
 
 Engine = str
 
@@ -66,7 +66,10 @@ class SparkSettings(BaseModel):
         default=None,
         ge=1,
         le=1024,
-        description="Number of parts into which the groups of windows are dealt. Each is one task of a batch at most. Default: 8.",
+        description=(
+            "Number of parts into which the groups of windows are dealt. Each is one task of a batch at most. "
+            "Default: 8."
+        ),
     )
     python: str | None = Field(
         default=None,
@@ -80,8 +83,8 @@ class SparkSettings(BaseModel):
 
 
 class Hosting(NamedTuple):
-    """`engine`: where a pipeline runs that does not say so itself. `settings`: of `--spark-config`, for each one on Spark.
-    What a pipeline sets itself counts before them."""
+    """`engine`: where a pipeline runs that does not say so itself. `settings`: of `--spark-config`, for each one on
+    Spark. What a pipeline sets itself counts before them."""
 
     engine: Engine | None = None
     settings: Constant | None = None
