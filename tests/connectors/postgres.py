@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ BIN: Final = next(
 )
 USER: Final = "postgres"  # the server refuses root
 needs_postgres = pytest.mark.skipif(not BIN, reason="PostgreSQL is missing (apt install postgresql)")
+PATIENCE: Final = 100.0
 SETTINGS: Final = (
     "listen_addresses=127.0.0.1 fsync=off max_connections=30 log_min_messages=warning shared_buffers=16MB"
 )
@@ -72,14 +74,22 @@ class PostgresPeer:
         """One after the other; the rows of the last."""
         return asyncio.run(_fetched(self.dsn, statements))
 
+    def until_it_answers(self, dsn: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                asyncio.run(_fetched(dsn, ["SELECT 1"]))
+            except (OSError, asyncpg.PostgresError):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            else:
+                return
+
     def _run(self, program: str, *arguments: object) -> None:
         command = [f"{BIN}/{program}", *map(str, arguments)]
-        user = pwd.getpwnam(USER) if os.getuid() == 0 else None
         done = subprocess.run(
             command,
-            user=user.pw_uid if user else None,
-            group=user.pw_gid if user else None,
-            extra_groups=[] if user else None,
+            **as_its_user(),
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -90,8 +100,16 @@ class PostgresPeer:
         assert done.returncode == 0, f"{program}: {done.stderr} {self._log.read_text() if self._log.exists() else ''}"
 
 
+def as_its_user() -> Mapping[str, Any]:
+    """For `subprocess`: not as root."""
+    if os.getuid():
+        return {}
+    user = pwd.getpwnam(USER)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
 async def _fetched(dsn: str, statements: Sequence[str]) -> Sequence[Any]:
-    connection = await asyncpg.connect(dsn)
+    connection = await asyncpg.connect(dsn, statement_cache_size=0)  # pgbouncer keeps none
     try:
         rows: Sequence[Any] = ()
         for statement in statements:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from tests.connectors.pgbouncer import needs_pgbouncer, pooled
 from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
 from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import PATIENCE, Client, Daemon, running, wait_until
@@ -206,6 +208,24 @@ def test_a_black_hole_ends(tmp_path: Path, peer: PostgresPeer) -> None:
         assert time.monotonic() - began < 90
         daemon.terminate()
     hole.close()
+
+
+@needs_pgbouncer
+def test_a_pool_of_connections_by_transaction_works(peer: PostgresPeer) -> None:
+    """Its second connection does not know a statement that the first has prepared."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    try:
+        with pooled(peer, directory) as dsn:
+            flow = flow_in(directory, peer)
+            flow.write_text(flow.read_text().replace(peer.dsn, dsn))
+            with running(flow, directory) as daemon:
+                for part in range(10):
+                    deliver(daemon, range(part * 100, (part + 1) * 100))
+                    stored(peer, range((part + 1) * 100))
+                assert daemon.terminate() == 0
+    finally:
+        shutil.rmtree(directory)
 
 
 def test_a_row_that_the_server_refuses_leaves_by_err(tmp_path: Path, peer: PostgresPeer) -> None:
