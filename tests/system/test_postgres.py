@@ -18,7 +18,7 @@ import pytest
 from tests.connectors.pgbouncer import needs_pgbouncer, pooled
 from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
 from tests.flows.builder import TCP, flow_of, lines_out, plain
-from tests.system.daemon import PATIENCE, Client, Daemon, running, wait_until
+from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, running, wait_until
 
 pytestmark = [needs_postgres, pytest.mark.test]
 
@@ -367,3 +367,15 @@ def test_a_table_that_is_not_there_holds_its_lane_and_says_what_to_do(tmp_path: 
         )
         peer.sql("CREATE TABLE events (n int)")
         stored(peer, range(10))
+
+
+def test_the_door_as_shipped(tmp_path: Path, peer: PostgresPeer) -> None:
+    """A stranger's first minute: the table is made."""
+    flow = tmp_path / "door.troy"
+    text = (ROOT / "flows/doors/postgres.troy").read_text()
+    flow.write_text(text.replace("127.0.0.1:4242", "127.0.0.1:0").replace("postgresql://localhost/walflow", peer.dsn))
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10))
+        wait_until(lambda: peer.sql("SELECT to_regclass('events')::text") == [("events",)], "the table")
+        wait_until(lambda: peer.sql("SELECT count(DISTINCT event->'n') FROM events") == [(10,)], "rows")
+        assert daemon.terminate() == 0
