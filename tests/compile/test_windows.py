@@ -403,7 +403,9 @@ def calls_of(target: str) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        query(f"define window w from tumbling with size = 1 end; select {target} from in[w] group by event.g into out;")
+        query(
+            f"define window w from tumbling with size = 1 end; select {target} from in[w] group by event.g into out;"
+        )
     finally:
         sys.setprofile(before)
     return calls

@@ -256,7 +256,9 @@ class Marks:
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}  # by what the node consists of: its type, and the numbers of its parts
-        self._known: dict[int, tuple[object, int]] = {}  # by the node's identity; the node is kept, so that it stays its own
+        self._known: dict[
+            int, tuple[object, int]
+        ] = {}  # by the node's identity; the node is kept, so that it stays its own
 
     def of(self, node: object) -> int:
         known = self._known.get(id(node))

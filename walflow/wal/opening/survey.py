@@ -40,9 +40,7 @@ class Sheet(NamedTuple):
 def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
     """Reads the headers. Then it removes what a crash left unfinished, and spares, because they contain no record. Raises Unusable,
     and has changed nothing, if a newer walflow has written a chunk."""
-    regular = {
-        name: directory.disk.is_file(directory.file(name)) for name in directory.disk.names(directory.path)
-    }
+    regular = {name: directory.disk.is_file(directory.file(name)) for name in directory.disk.names(directory.path)}
     sheets = [_read(directory, name) for name, is_file in regular.items() if is_file and name.endswith(".wal")]
     for name, is_file in regular.items():
         if is_file and LEFTOVER.fullmatch(name):
