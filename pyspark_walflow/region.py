@@ -13,7 +13,7 @@ from walflow_kernel import json, sound
 from walflow_kernel.errors import NotJson
 from walflow_kernel.moment import Moment
 from walflow_kernel.projection import event_decoder
-from walflow_kernel.shipping import Revived, Shipped, revive
+from walflow_kernel.shipped import Revived, Shipped, revive
 from walflow_kernel.state import Room, State
 from walflow_kernel.values import is_record
 from walflow_kernel.weight import UNWEIGHED
@@ -78,7 +78,8 @@ class LeavingRows(NamedTuple):
 
 
 class EventsRead(NamedTuple):
-    """The events that could be decoded. `events` may have no end. `metas`: of all rows; None where nothing is read of them."""
+    """The events that could be decoded. `events` may have no end. `metas`: of all rows;
+    None where nothing is read of them."""
 
     numbers: Sequence[int]
     events: Iterable[object]
@@ -181,8 +182,8 @@ class BlockRunner:
     def call(
         self, rows: RowBlock, read: EventsRead, time: int, state: State | None, room: Room | None, *, flush: bool
     ) -> tuple[list[Any], Sequence[Refused]]:
-        """What leaves by each exit, and what is refused: the number of the event, the reason, the line of the source, as `Shipped.place`
-        takes it."""
+        """What leaves by each exit, and what is refused: the number of the event, the reason,
+        the line of the source, as `Shipped.place` takes it."""
         if (weighing := self._of_large(rows)) is not None:
             found, refused = weighing.call(rows, read, time, state, room, flush=flush)
             return found, [(number, reason, -line) for number, reason, line in refused]

@@ -118,8 +118,10 @@ MISTAKES: Final[Mapping[str, tuple[Change, ...]]] = {
     "an unknown option of Kafka": (
         (
             FILE_OUT,
-            'from kafka_producer with codec = "json", config = {"brokers": ["127.0.0.1:9092"], "topic": "t", '
-            '"rdkafka_options": {"lingr.ms": 5}}\n',
+            (
+                'from kafka_producer with codec = "json", config = {"brokers": ["127.0.0.1:9092"], "topic": "t", '
+                '"rdkafka_options": {"lingr.ms": 5}}\n'
+            ),
         ),
     ),
     "no preprocessors": (('    preprocessors = ["separate"],\n', ""),),
@@ -127,10 +129,14 @@ MISTAKES: Final[Mapping[str, tuple[Change, ...]]] = {
     "a name for what is matched": ((CASE, "case s when s.status >= 500 => event"),),
     "lines of a file joined by a codec's frame": (
         (
-            'from tcp_server\n  with\n    codec = "json",\n    preprocessors = ["separate"],\n'
-            f"    config = {{{TCP}}}",
-            'from file\n  with\n    codec = "string",\n    preprocessors = ["separate", "base64"],\n'
-            '    config = {"path": "app.log", "mode": "read", "follow": true}',
+            (
+                'from tcp_server\n  with\n    codec = "json",\n    preprocessors = ["separate"],\n'
+                f"    config = {{{TCP}}}"
+            ),
+            (
+                'from file\n  with\n    codec = "string",\n    preprocessors = ["separate", "base64"],\n'
+                '    config = {"path": "app.log", "mode": "read", "follow": true}'
+            ),
         ),
     ),
     "the answers of an http_client without responses": ((FILE_OUT, HTTP), ("end;\n\ndeploy", ANSWERS)),

@@ -12,7 +12,7 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load
 from pyspark_walflow.stage import run_stage
 from tests.compile.test_growth import TOO_LARGE
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 from walflow_kernel.weight import UNWEIGHED
 
 FLOW = """\

@@ -1,7 +1,7 @@
 """A select with windows, or with `group by`: its expressions, each seen from where it is evaluated.
 
-The values of `group by` and the arguments of aggregates are of the event; the target and `having` are of the window, which
-has no event: what stands there is `group`, `window`, aggregates, and expressions that `group by` has too.
+The values of `group by` and the arguments of aggregates are of the event; the target and `having` are of the window,
+which has no event: what stands there is `group`, `window`, aggregates, and expressions that `group by` has too.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class Windowing:
         self._start: list[Callable[[], list[object]]] = []
         self._end = SLOTS
         self._inputs: list[AggregateInput] = []
-        self._marks = Marks()
+        self._marks = WrittenAlike()
         self._values: dict[int, Lowered | None] = {}  # of arguments; what is written alike is evaluated once
         self._keys = [(term_of(key.node, Body(scope, "select")), key) for key in keys]
         # what is known at load is that in the target too
@@ -250,7 +250,7 @@ class HavingBody(_OfGroup):
         return None
 
 
-class Marks:
+class WrittenAlike:
     """A number for each expression, equal for two that are written alike. Each node is read once, although the target asks
     for the mark of every node in it."""
 
