@@ -96,8 +96,12 @@ sbom: $(VENV)/.test ## an SBOM (CycloneDX) of what is installed, in dist/sbom.js
 release: $(VENV)/.test ## VERSION=0.1.0: sdist, wheel, Debian packages, chart, image context, SBOM and checksums of this commit, in dist/; KEY=~/.ssh/id_ed25519 signs them
 	@$(if $(VERSION),,$(error make release VERSION=0.1.0))$(PIP) install cyclonedx-bom && $(RUN) -m release $(VERSION) $(if $(KEY),--key $(KEY)) $(ARGS)
 
-audit: $(VENV)/.test ## known problems of the locked dependencies, asked of PyPI; fails too where that cannot be asked
+audit: $(VENV)/.test ## known problems of the locked dependencies, asked of PyPI (fails where that cannot be asked); DATABASE=DIRECTORY asks a clone of PyPA's advisory database
+ifdef DATABASE
+	@$(RUN) -m release.audit $(DATABASE)
+else
 	@$(PIP) install pip-audit && $(VENV)/bin/pip-audit --strict --no-deps --disable-pip --requirement packaging/debian/requirements.lock
+endif
 
 docs: $(VENV)/.lint ## the pages in docs/ as a site, at http://127.0.0.1:8000
 	$(VENV)/bin/mkdocs serve

@@ -11,7 +11,8 @@ from typing import Final, Self
 
 from tests.system.daemon import PATIENCE, ROOT
 
-BASE: Final = ROOT / ".venv" / "bare" / "bookworm"  # where .venv goes, it goes
+ROOTS: Final = ROOT / ".venv" / "bare"  # where .venv goes, they go
+CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 HAS: Final = "ca-certificates,dbus,logrotate,man-db,systemd,systemd-sysv"  # beside what each Debian has
 LATER: Final = (
     "python3.11",
@@ -42,19 +43,34 @@ def absent() -> str | None:
 
 
 def base() -> Path:
-    """Made once. What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
-    if BASE.exists():
-        return BASE
-    making = BASE.with_suffix(".making")
+    """What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
+    return made("bookworm", HAS, "bookworm", LATER)
+
+
+def made(suite: str, packages: str, name: str, later: Sequence[str] = ()) -> Path:
+    """The root of a Debian, in the directory `name`. Made once. `later` is in apt's cache."""
+    root = ROOTS / name
+    if root.exists():
+        return root
+    making = root.with_suffix(".making")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    _run("debootstrap", "--variant=minbase", f"--include={HAS}", "bookworm", str(making))
-    (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+    # Debian's newest suites have the script of sid, which an older debootstrap does not know.
+    scripts = Path("/usr/share/debootstrap/scripts")
+    script = [] if (scripts / suite).exists() else [str(scripts / "sid")]
+    mirror = "http://deb.debian.org/debian"
+    _run("debootstrap", "--variant=minbase", f"--include={packages}", suite, str(making), mirror, *script)
     shutil.copy("/etc/resolv.conf", making / "etc/resolv.conf")
-    _run("chroot", str(making), "apt-get", "update")
-    _run("chroot", str(making), "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *LATER)
-    making.rename(BASE)
-    return BASE
+    if CERTIFICATES.exists():  # a proxy's may be among them
+        shutil.copy(CERTIFICATES, making / CERTIFICATES.relative_to("/"))
+    if later:
+        (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+        _run("chroot", str(making), "apt-get", "update")
+        _run(
+            "chroot", str(making), "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *later
+        )
+    making.rename(root)
+    return root
 
 
 def _run(*command: str) -> None:
