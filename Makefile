@@ -37,7 +37,7 @@ test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## 
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
 # Which of them there are, and which pytest runs them: tests/nightly.
-nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto debootstrap helm ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
+nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto debootstrap podman helm ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
 	@$(RUN) -m tests.nightly --jobs $(or $(JOBS),3) $(ARGS)
 
 touched: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## of nightly what a change touches, the nearest first, for BUDGET=480 seconds; WALFLOW_BASE=main: what differs from that
@@ -180,6 +180,13 @@ debootstrap:
 	    echo "installing debootstrap and systemd-nspawn"; { apt-get update && apt-get install --yes --no-install-recommends debootstrap systemd-container; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "debootstrap is missing, the test on a bare Debian skips: sudo apt-get install debootstrap systemd-container"
+
+podman:
+	@command -v podman >/dev/null && command -v conmon >/dev/null && command -v crun >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing podman"; { apt-get update && apt-get install --yes --no-install-recommends podman conmon crun; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "podman is missing, the test of the image skips: sudo apt-get install podman conmon crun"
 
 helm: $(VENV)/.made
 	@command -v helm >/dev/null || test -x $(VENV)/helm/helm || { \

@@ -44,18 +44,19 @@ def absent() -> str | None:
 
 def base() -> Path:
     """What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
-    return made("bookworm", HAS, "bookworm", LATER)
+    return made("bookworm", "bookworm", HAS, later=LATER)
 
 
-def made(suite: str, packages: str, name: str, later: Sequence[str] = ()) -> Path:
-    """The root of a Debian, in the directory `name`. Made once. `later` is in apt's cache."""
+def made(name: str, suite: str, packages: str, installed: Sequence[str] = (), later: Sequence[str] = ()) -> Path:
+    """The root of a Debian, in the directory `name`: made once, with `installed` and what that depends on.
+    `later` is in apt's cache."""
     root = ROOTS / name
     if root.exists():
         return root
-    making = root.with_suffix(".making")
+    making = ROOTS / f".{name}.making"
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    # Debian's newest suites have the script of sid, which an older debootstrap does not know.
+    # The newest suites have the script of sid; an older debootstrap does not know their names.
     scripts = Path("/usr/share/debootstrap/scripts")
     script = [] if (scripts / suite).exists() else [str(scripts / "sid")]
     mirror = "http://deb.debian.org/debian"
@@ -63,12 +64,12 @@ def made(suite: str, packages: str, name: str, later: Sequence[str] = ()) -> Pat
     shutil.copy("/etc/resolv.conf", making / "etc/resolv.conf")
     if CERTIFICATES.exists():  # a proxy's may be among them
         shutil.copy(CERTIFICATES, making / CERTIFICATES.relative_to("/"))
-    if later:
-        (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
-        _run("chroot", str(making), "apt-get", "update")
-        _run(
-            "chroot", str(making), "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *later
-        )
+    (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+    get = ("chroot", str(making), "apt-get")
+    _run(*get, "update")
+    for option, names in (("--yes", installed), ("--download-only", later)):
+        if names:
+            _run(*get, "install", "--yes", option, "--no-install-recommends", *names)
     making.rename(root)
     return root
 

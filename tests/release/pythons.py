@@ -40,8 +40,15 @@ def find(version: str, *shared: Path) -> Python | None:
             return Python(path, ())  # a shim of pyenv is there for versions too that it does not run
     if version not in DEBIAN or machine.absent() is not None:
         return None
-    root = machine.made(DEBIAN[version], f"ca-certificates,python{version},python{version}-venv", f"python{version}")
+    root = debian(version)
     enter = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--directory", str(root), "--pipe"]
     enter += [f"--bind={path}" for path in shared]
     enter += [f"--setenv={name}={machine.CERTIFICATES}" for name in ("PIP_CERT", "SSL_CERT_FILE")]
+    enter += [f"--setenv=TMPDIR={shared[-1]}"]  # its own is a tmpfs, of which walflow warns
     return Python(f"/usr/bin/python{version}", [*enter, f"--chdir={shared[0]}"])
+
+
+def debian(version: str) -> Path:
+    """The root of the Debian that has this Python."""
+    packages = (f"python{version}", f"python{version}-venv")
+    return machine.made(f"python{version}", DEBIAN[version], "ca-certificates", installed=packages)
