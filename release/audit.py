@@ -31,7 +31,9 @@ def main(
 ) -> None:
     """Print each known problem of a locked version. Ends with 1 if there is one, with 2 if there are no advisories."""
     texts = [path.read_text("utf-8") for path in lock or LOCKS]
-    packages = {(canonicalize_name(name), version) for text in texts for name, version in LOCKED.findall(text)}
+    packages: set[tuple[str, str]] = {
+        (canonicalize_name(name), version) for text in texts for name, version in LOCKED.findall(text)
+    }
     known = list(advisories(database))
     if not known:
         print(f"{database} has no advisories", file=sys.stderr)

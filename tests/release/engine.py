@@ -4,7 +4,6 @@ runs it. `python -m tests.release.engine` shows what tests/release/test_image.py
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -144,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

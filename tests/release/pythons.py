@@ -1,6 +1,7 @@
 """Other Pythons than the one that runs the tests: an installed one, or Debian's, in a root that debootstrap makes."""
 
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.release import machine
+from tests.system.daemon import ROOT
 
 DEBIAN: Final = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
 
@@ -21,7 +23,7 @@ class Python(NamedTuple):
     def run(self, *command: str) -> None:
         done = subprocess.run(
             [*self.enter, *command],
-            cwd=machine.ROOT,
+            cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -44,7 +46,9 @@ def find(version: str, *shared: Path) -> Python | None:
     enter = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--directory", str(root), "--pipe"]
     enter += [f"--bind={path}" for path in shared]
     enter += [f"--setenv={name}={machine.CERTIFICATES}" for name in ("PIP_CERT", "SSL_CERT_FILE")]
+    enter += [f"--rlimit=RLIMIT_NOFILE={resource.getrlimit(resource.RLIMIT_NOFILE)[1]}"]
     enter += [f"--setenv=TMPDIR={shared[-1]}"]  # its own is a tmpfs, of which walflow warns
+    enter += ["--setenv=NOTIFY_SOCKET="]  # of systemd-nspawn's own; what is tested would write to it
     return Python(f"/usr/bin/python{version}", [*enter, f"--chdir={shared[0]}"])
 
 

@@ -141,18 +141,9 @@ def test_an_extra_alone(extra: str, environment: Path, wheel: Path, tmp_path: Pa
         assert [line for line in daemon.raw if "needs" in line or "internal error" in line] == []
 
 
-TOOLS: Final = (
-    "pytest",
-    "pytest-asyncio",
-    "pytest-timeout",
-    "pytest-xdist",
-    "hypothesis",
-    "jsonschema",
-    "trustme",
-    "hatchling",
-)
-WARNINGS: Final = ("-W", "ignore:Due to '_pack_':DeprecationWarning")  # hdrhistogram, on Python 3.14
-ROOMS: Final = ("codecs", "framing", "lang", "nodes", "operators", "plan")
+# hdrhistogram, on Python 3.14
+WARNINGS: Final = ("-W", "ignore:Due to '_pack_':DeprecationWarning")
+WITHOUT_SPARK: Final = ("tests", "--ignore=tests/cluster", "--ignore=tests/pyspark_walflow")
 
 
 @IN_CI
@@ -161,7 +152,7 @@ ROOMS: Final = ("codecs", "framing", "lang", "nodes", "operators", "plan")
     [("3.11", "lowest-direct"), ("3.11", "highest"), ("3.12", "highest"), ("3.13", "highest"), ("3.14", "highest")],
 )
 def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
-    """Unit tests with each Python, and with the oldest dependencies that pyproject.toml permits, or the newest."""
+    """All quick tests with each Python, and with the oldest dependencies that pyproject.toml permits, or the newest."""
     found = pythons.find(version, ROOT, tmp_path)
     if found is None:
         pytest.skip(f"there is no Python {version} here")
@@ -173,8 +164,8 @@ def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
         extras = ",".join(extra for extra in EXTRAS if extra != "spark")
         install = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python]
         found.run(*install, "--resolution", versions, f"{ROOT}[{extras}]")
-        found.run(*install, *TOOLS)
-        options = ["--quiet", "-p", "no:cacheprovider", *WARNINGS]
-        found.run(python, "-m", "pytest", *options, "--tier", "quick", *(f"tests/{room}" for room in ROOMS))
+        found.run(*install, "--group", "test")
+        options = ["--quiet", "-n", "2", "-p", "no:cacheprovider", *WARNINGS, "--tier", "quick"]
+        found.run(python, "-m", "pytest", *options, *WITHOUT_SPARK)
     finally:
         shutil.rmtree(place, ignore_errors=True)
