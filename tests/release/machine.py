@@ -9,14 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from release import debian
 from tests.system.daemon import PATIENCE, ROOT
 
 ROOTS: Final = ROOT / ".venv" / "bare"  # where .venv goes, they go
 CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 HAS: Final = "ca-certificates,dbus,logrotate,man-db,systemd,systemd-sysv"  # beside what each Debian has
 LATER: Final = (
-    "python3.11",
-    "python3.11-venv",
     "python3-pip-whl",
     "libstdc++6",
     "init-system-helpers",
@@ -42,9 +41,10 @@ def absent() -> str | None:
     return f"there is no {missing[0]}: `make debootstrap`" if missing else None
 
 
-def base() -> Path:
+def base(suite: str) -> Path:
     """What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
-    return made("bookworm", "bookworm", HAS, later=LATER)
+    python = next(one.python for one in debian.SUITES if one.name == suite)
+    return made(suite, suite, HAS, later=(f"python{python}", f"python{python}-venv", *LATER))
 
 
 def made(name: str, suite: str, packages: str, installed: Sequence[str] = (), later: Sequence[str] = ()) -> Path:
@@ -88,13 +88,14 @@ def until(happened: Callable[[], object]) -> None:
 class Machine:
     """`with Machine(folder) as machine:` boots one, and halts it at the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suite: str = "bookworm") -> None:
         self.root = folder / "root"
+        self._base = base(suite)
         self._console = folder / "console"
         self._nspawn: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        _run("cp", "--archive", str(base()), str(self.root))
+        _run("cp", "--archive", str(self._base), str(self.root))
         (self.root / "etc/hostname").write_text("bare\n")
         command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--machine=bare"]
         with self._console.open("wb") as console:
