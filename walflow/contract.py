@@ -147,6 +147,10 @@ class Connector(BaseModel):
         written)."""
         return self.ports
 
+    def how_to_use(self, port: str) -> str:
+        """What to write so that this instance has this port, if its type has it: the hint of the mistake of a link to it."""
+        return ""
+
     def sink_codec(self, codec: Codec | None) -> Codec | None:
         """The codec in which events come to this instance's sink half, if it is not `codec`.
         None: each comes as it is."""
@@ -195,6 +199,29 @@ class Connector(BaseModel):
 
     async def run(self, inlet: "Inlet", out: "Outlet") -> None:
         """Runs both halves until it is cancelled."""
+        raise NotImplementedError
+
+
+class HostSettings(BaseModel):
+    """What the head of a pipeline says to its host, as `#!config TYPE = {…}`, and `--spark-config` for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def parts(self) -> int | None:
+        """Into how many parts the groups of windows are dealt. None: as many as walflow thinks right."""
+        return None
+
+
+class PipelineHost(Connector):
+    """A connector that keeps what reaches it, and runs a pipeline on that. The entry-point group `walflow.roles` names
+    it as `engine`; then its type is a place where pipelines may run."""
+
+    settings: ClassVar[type[HostSettings]]
+
+    @classmethod
+    def hosting(cls, settings: HostSettings, pipeline: str, folder: str) -> Self:
+        """The instance that runs `pipeline`, a `walflow_kernel.shipped.PackedText`. `settings` are of its `settings`.
+        `folder`: where it may keep files, relative to --workdir. Raises pydantic's ValidationError."""
         raise NotImplementedError
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Admission
@@ -11,9 +11,10 @@ from connectors.spark.job.probe import probe
 from connectors.spark.results.results import Results
 from connectors.spark.serve.listener import SparkBridge
 from connectors.spark.serve.secret import Token, find_token
+from connectors.spark.settings import SparkSettings
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk, Traits
+from walflow import Guarantee, HostSettings, Inlet, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
 from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
 from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
@@ -27,6 +28,24 @@ class Spark(SparkConfig):
     """A log that Spark reads. Spark may read any range again until each of its consumers has committed it."""
 
     traits: ClassVar[Traits] = SparkConfig.traits._replace(output_optional=True)
+    settings: ClassVar[type[HostSettings]] = SparkSettings
+
+    @classmethod
+    def hosting(cls, settings: HostSettings, pipeline: str, folder: str) -> Self:
+        assert isinstance(settings, SparkSettings)
+        given = {
+            "path": settings.dir or folder,
+            "url": settings.url,
+            "pipeline": pipeline,
+            "master": settings.master,
+            "conf": settings.conf,
+            "checkpoint": settings.checkpoint,
+            "options": {} if settings.partitions is None else {"numPartitions": str(settings.partitions)},
+            "python": settings.python,
+            "trigger_interval": settings.trigger_interval,
+        }
+        own = {"max_rows_per_batch": settings.max_rows_per_batch, "max_chunks": settings.max_chunks}
+        return cls.model_validate(given | {name: value for name, value in own.items() if value is not None})
 
     def needs(self) -> Sequence[Need]:
         return [

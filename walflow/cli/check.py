@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from walflow.cli.check_filters import check_filters
-from walflow.cli.engine import Engine, SparkConfigFile, from_directory
+from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known_engine
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed
 from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
+from walflow.roles import DAEMON, engines
 
 
 def _list_warnings(asked: bool) -> None:
@@ -46,13 +47,16 @@ def check(
     ] = False,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
-        Engine,
+        str,
         typer.Option(
             "--engine",
+            metavar="ENGINE",
+            callback=known_engine,
+            autocompletion=engines,
             help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
             'engine = "daemon"` keeps one in walflow.',
         ),
-    ] = Engine.DAEMON,
+    ] = DAEMON,
     spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
@@ -125,7 +129,7 @@ def check(
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
     if is_filter(files, FilterOptions()):
-        if spark or environment or running or engine is Engine.SPARK:
+        if spark or environment or running or engine != DAEMON:
             raise typer.BadParameter("--spark, --environment, --running and --engine are for flows, not for a script")
         raise typer.Exit(
             check_filters([Path(one) for one in found_at], args, as_json=as_json, python=python, strict=strict)
@@ -135,7 +139,7 @@ def check(
         found_at,
         args=args,
         allow_cycles=allow_cycles,
-        engine=engine.elsewhere,
+        engine=elsewhere(engine),
         spark_config=settings,
         reads_secrets=running,
     )

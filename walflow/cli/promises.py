@@ -13,7 +13,7 @@ from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
-from walflow.registry import type_of
+from walflow.roles import type_of
 from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"

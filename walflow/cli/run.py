@@ -14,11 +14,12 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli import logs
-from walflow.cli.engine import Engine, SparkConfigFile, from_directory
+from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known_engine
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
+from walflow.roles import DAEMON, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,13 +131,16 @@ def run(
     ] = None,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
-        Engine,
+        str,
         typer.Option(
             "--engine",
+            metavar="ENGINE",
+            callback=known_engine,
+            autocompletion=engines,
             help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
             'engine = "daemon"` keeps one in walflow.',
         ),
-    ] = Engine.DAEMON,
+    ] = DAEMON,
     spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
@@ -189,7 +193,7 @@ def run(
         files,
         args=args,
         allow_cycles=allow_cycles,
-        engine=engine.elsewhere,
+        engine=elsewhere(engine),
         spark_config=settings,
         reads_secrets=True,
     )

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from walflow.admin.text import printable
-from walflow.cli.engine import Engine
+from walflow.cli.engine import known_engine
 from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE
+from walflow.roles import DAEMON, engines
 
 if TYPE_CHECKING:
     from walflow.cases import Case, Judgement, SuiteTest
@@ -40,8 +41,15 @@ def run_cases(
         bool, typer.Option("--update", help="Write the actual output into the files of expected output.")
     ] = False,
     engine: Annotated[
-        Engine, typer.Option("--engine", help="Where pipelines run: in walflow's own nodes, or on Spark.")
-    ] = Engine.DAEMON,
+        str,
+        typer.Option(
+            "--engine",
+            metavar="ENGINE",
+            callback=known_engine,
+            autocompletion=engines,
+            help="Where pipelines run: in walflow's own nodes, or on Spark.",
+        ),
+    ] = DAEMON,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -82,16 +90,19 @@ def run_cases(
     stray = list(() if name or tag else [*found.bad.values(), *suites.bad.values()])
     if not cases and not tests and not stray:
         raise _end(
-            "no case there" if not found.cases and not suites.tests else "no case has that name, or that tag",
+            f"no case in {', '.join(map(str, folders))}: a case is a folder with a subject, such as `flow.troy`, and what goes in; "
+            "docs/reference/test-folders.md"
+            if not found.cases and not suites.tests
+            else "no case has that name, or that tag",
             EX_NOINPUT,
         )
     for bad in stray:
         typer.echo("BAD  " + "\n".join(map(printable, str(bad).split("\n"))))
-    if update and engine is not Engine.DAEMON:
+    if update and engine != DAEMON:
         raise _end("--update writes what walflow's own nodes made: take --engine out", EX_USAGE)
     if update:
         raise typer.Exit(_update(cases, failed=bool(stray)))
-    if engine is Engine.DAEMON:
+    if engine == DAEMON:
         timed = list(_judged([*cases, *tests]))
     else:
         timed = list(_judged_on_spark(cases, seed, python or sys.executable))

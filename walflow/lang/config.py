@@ -95,9 +95,9 @@ class ScriptConfig(Struct, frozen=True):
 
 class EngineConfig(NamedTuple):
     """What the head of a pipeline says of where it runs.
-    `name` is None for the daemon, `said` if it names one at all."""
+    `hosted`: not in the daemon. `said`: it names an engine at all."""
 
-    name: str | None
+    hosted: bool
     said: bool
     settings: Constant | None
 

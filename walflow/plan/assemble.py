@@ -45,14 +45,18 @@ def load(
     do not say it. `spark_config`: a file with settings for those on Spark. `reads_secrets`: the files of `secret(…)`
     are read, as `run` does. `unsaved`: texts of an editor."""
     config, found = lang.load(files, args, reads_secrets=reads_secrets, unsaved=unsaved)
-    settings = None if spark_config is None else spark_settings(spark_config, len(files), found.append)
     try:
+        if registry is None:
+            registry = connectors()
+        settings = None
+        if spark_config is not None:
+            settings = spark_settings(spark_config, len(files), registry, found.append)
         # now, so that an error ends the start, and not the first event of a log
         codecs.registered()
         framing.registered()
         assembly, more = assemble(
             config,
-            connectors() if registry is None else registry,
+            registry,
             allow_cycles=allow_cycles,
             hosting=Hosting(engine, settings),
         )

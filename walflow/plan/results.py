@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, Link, PipelinePlan, PlannedSelect, StateDomain
-from walflow.registry import Registry, find, type_of
+from walflow.registry import Registry, find
+from walflow.roles import type_of
 
 RESULTS_BYTES: Final = 16 << 20  # of one buffer
 
