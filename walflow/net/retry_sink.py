@@ -10,6 +10,7 @@ from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.sent_block import NotConfirmed, NothingElse
+from walflow.sinks.closing import close
 from walflow.sinks.engine import SinkEngine
 from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
@@ -53,7 +54,7 @@ class RetrySink(SinkEngine, Generic[P]):
                 self._inlet.retries(self._retries)
                 await self._send_all(send, group)
         finally:
-            await self.close()
+            await close(self)
 
     async def _send_all(self, send: Callable[[HeldPart[P]], Awaitable[None]], group: asyncio.TaskGroup) -> None:
         now, queue = asyncio.get_running_loop().time, self._queue

@@ -16,6 +16,7 @@ from walflow.backoff import Backoff
 from walflow.contract import Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
+from walflow.sinks.closing import close
 from walflow.sinks.engine import FIRST_DELAY, LAST_DELAY, SinkEngine
 from walflow.sinks.states import (
     AWAY,
@@ -153,11 +154,9 @@ class PeerSink(SinkEngine):
     # the end
 
     async def close(self) -> None:
+        """Sends what waits, if it can. Gives the peer time for what it has. What has no outcome then fails."""
         self._next()
-        await super().close()
-
-    async def _close(self) -> None:
-        await self._peer.close()
+        await close(self, self._peer.close)
 
     def _stop_cause(self) -> WalflowError:
         return self._peer.stop_cause() or super()._stop_cause()
