@@ -450,6 +450,9 @@ class BehindOutlet(SinkSubject):
     async def open(self) -> RunsSink:
         return self
 
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        raise NotImplementedError
+
     async def again(self) -> RunsSink:
         return self
 

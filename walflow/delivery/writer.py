@@ -5,8 +5,8 @@ fills. The disk gets its next commit before the last one is acked, so the disk n
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, cast
 
 from walflow.backoff import Backoff
 from walflow.contract import Inlet
@@ -83,12 +83,15 @@ class LogSink(SinkWork[CommitJob]):
         self._stopped = False
         self._full_reason = ""
         self._no_room: tuple[Block, bytes] | None = None  # what had none last, with its tag
-        JobEngine(
+        self._block_cap = min(log.block_cap, log.max_record)
+        engine = JobEngine(
             inlet,
             self,
             urgent=True,  # clients wait for it; it does not wait for a cursor that is being written
             backoff=Backoff(FIRST_RETRY, LONGEST_RETRY),
-        ).begin()
+        )
+        engine.begin()
+        self._accept = engine.accept
 
     @property
     def is_full(self) -> bool:
@@ -102,7 +105,10 @@ class LogSink(SinkWork[CommitJob]):
 
     def accept(self, block: Block) -> None:
         if self._arriving is None:
-            self._take(block)
+            if self._most is None and len(block.frames.data) <= self._block_cap:
+                self._accept(block)
+            else:
+                self._take(block)
         else:
             for part in self._arriving.fresh(block):
                 self._take(part)
@@ -120,7 +126,7 @@ class LogSink(SinkWork[CommitJob]):
         if len(block.frames.data) > self._log.max_record:
             self._reject_large(block, self._inlet.reject)  # it need not wait for those before it
         else:
-            self.sink.accept(block)
+            self._accept(block)
 
     def _reject_large(self, block: Block, reject: Callable[[Block, str], None]) -> None:
         size = len(block.frames.data)
@@ -187,7 +193,7 @@ class LogSink(SinkWork[CommitJob]):
         """A log that makes way is never full."""
         if self._make_way is not None:
             return ""
-        waits = bool(self.sink.waiting) and self._no_room is not None
+        waits = self._no_room is not None and bool(self.sink.waiting)
         if not (waits or self._is_high() or (was and not self._is_low())):
             if was:
                 self._want_space(False)
@@ -233,7 +239,9 @@ class LogSink(SinkWork[CommitJob]):
         self._log.committed(commit)
         if self._arriving is not None:
             self._arriving.committed(commit, commit.refs)
-        return JobEnd([*self._written(commit)])
+        if self._given_up:
+            return JobEnd([*self._written(commit)])
+        return JobEnd(cast(Sequence[Block], commit.refs))
 
     def settled(self, job: CommitJob) -> None:
         self._checkpoints.committed()

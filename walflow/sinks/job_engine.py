@@ -145,6 +145,7 @@ class JobEngine(SinkEngine, Generic[J]):
         self.held_bytes = 0  # of all blocks without an outcome
         self._work = work
         work.sink = self
+        self._stores, self._bounded = work.stores, work.bounded
         self._inline = inline
         self._urgent = urgent
         self._backoff = backoff or Backoff(FIRST_DELAY, LAST_DELAY)
@@ -165,18 +166,15 @@ class JobEngine(SinkEngine, Generic[J]):
     def accept(self, block: Block) -> None:
         self.held_bytes += len(block.frames.data)
         super().accept(block)
-        work = self._work
-        if (
-            work.stores and len(self.waiting) == 1 and self.state not in OVER
-        ):  # otherwise others wait for room already
-            work.store(self.waiting)
-        if work.bounded:
-            self._look_at_room()
+        if self._stores and len(self.waiting) == 1 and self.state not in OVER:  # else others wait for room
+            self._work.store(self.waiting)
+        if self._bounded and ((reason := self._work.full(self.held_bytes, was=self.is_full)) or self.is_full):
+            self.full(reason)
 
     def room(self) -> None:
         """There may be room for what waits."""
         if self.state not in OVER:
-            if self._work.stores:
+            if self._stores:
                 self._work.store(self.waiting)
             self.wake()
             self._look_at_room()
@@ -246,7 +244,7 @@ class JobEngine(SinkEngine, Generic[J]):
             self._hold(end.trouble)
         else:
             self._went_well(job, end)
-        if self._work.bounded:
+        if self._bounded:
             self._look_at_room()
 
     def _has_bug(self, bug: BaseException) -> None:
@@ -287,8 +285,10 @@ class JobEngine(SinkEngine, Generic[J]):
         return block
 
     def _settle(self, end: JobEnd) -> None:
+        ack = self._inlet.ack
         for block in end.acked:
-            self.ack(block)
+            self.held_bytes -= len(block.frames.data)
+            ack(block)
         for block, reason in end.rejected:
             self.reject(block, reason)
 
