@@ -191,7 +191,7 @@ class Buffer(SinkWork[StoredBlock]):
         if not events.left:
             self.bytes -= events.size
 
-    # what goes: walflow.delivery.sender.Supply
+    # what goes: walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         return bool(self._sender.ready)

@@ -7,9 +7,10 @@ from msgspec import MsgspecError
 from walflow.contract import Outlet
 from walflow.delivery.ahead import ReadAhead
 from walflow.delivery.checkpoints import Checkpoints
+from walflow.delivery.in_flight import InFlight, SendLimits
 from walflow.delivery.log_events import CutRecord, LogEvents
 from walflow.delivery.outcomes import Outcomes
-from walflow.delivery.sender import InFlight, Sender, SendLimits
+from walflow.delivery.sender import Sender
 from walflow.delivery.tag import Tag, Tags
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Origin
@@ -89,7 +90,7 @@ class Lane:
         """Reads no more. What is in flight may still settle."""
         self._ahead.stop()
 
-    # walflow.delivery.sender.Supply
+    # walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         return self._ahead.fill()

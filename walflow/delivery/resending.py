@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from walflow.contract import Outlet
 from walflow.delivery.held import HeldEvents
-from walflow.delivery.sender import InFlight, Sender, SendLimits
+from walflow.delivery.in_flight import InFlight, SendLimits
+from walflow.delivery.sender import Sender
 from walflow.event import Block, Frames, StreamId
 from walflow.receipt import Receipt
 
@@ -81,7 +82,7 @@ class Resending:
     def pump(self) -> None:
         self._sender.pump()
 
-    # walflow.delivery.sender.Supply
+    # walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         if self.has_room:

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from walflow.backoff import Backoff
+from walflow.outage import Blame, Rounds
 
 P = TypeVar("P")
 
@@ -45,20 +46,18 @@ class FailureVerdict(Enum):
 
 
 class HeldPart(Generic[P]):
-    """`failures`: in all. `counted`: those that count against it."""
+    """`blame`: its failures, in all and those that count against it."""
 
     __slots__ = (
+        "blame",
         "cause",
-        "counted",
         "due",
         "events",
-        "failures",
         "keys",
         "lane",
         "part",
         "place",
         "round",
-        "taken",
         "tried",
         "turns",
         "untried",
@@ -70,18 +69,24 @@ class HeldPart(Generic[P]):
         self.place = place
         self.lane = lane
         self.keys = keys  # None: not known yet
-        self.failures = 0
-        self.counted = 0
+        self.blame = Blame()
         self.cause = ""  # why it failed last
         self.due = 0.0
         self.turns = False  # others may be tried in its place
-        self.taken = 0  # parts that the peer had taken when it failed last
         self.round = 0  # the wait after which it was sent
         self.tried = 0  # a number that grows
         self.untried = True  # as it is: it may be a half of what has failed
 
     def __repr__(self) -> str:
-        return f"<HeldPart of {self.events} at {self.place}, {self.failures} failures, {self.counted} counted>"
+        return f"<HeldPart of {self.events} at {self.place}, {self.blame}>"
+
+    @property
+    def failures(self) -> int:
+        return self.blame.tries
+
+    @property
+    def counted(self) -> int:
+        return self.blame.counted
 
     def __lt__(self, other: "HeldPart[P]") -> bool:
         return self.place < other.place
@@ -121,7 +126,7 @@ class RetryQueue(Generic[P]):
         keys_of: Callable[[P], frozenset[int]] = lambda _: NO_KEYS,
     ) -> None:
         self.failing = False  # nothing gets through
-        self.row = 0  # failures in a row, those of one moment counted once
+        self.rounds = Rounds(backoff)
         self._slots = slots
         self._attempts = attempts
         self._backoff = backoff
@@ -139,8 +144,7 @@ class RetryQueue(Generic[P]):
 
     def __repr__(self) -> str:
         held = sum(len(lane.fresh) + len(lane.failed) for lane in self._lanes.values())
-        state = f"{self.row} failures in a row" if self.row else "well"
-        return f"<RetryQueue {held} wait, {len(self._under_way)} under way, {state}>"
+        return f"<RetryQueue {held} wait, {len(self._under_way)} under way, {self.rounds!r}>"
 
     # what comes and what goes
 
@@ -180,19 +184,17 @@ class RetryQueue(Generic[P]):
         self._ended(held)
         self._taken += 1
         self._forget_lane(held.lane)
-        if self.row:
-            self.row = 0
+        if self.rounds.row:
             self.failing = self._asked = self._at_once = False
             self._searched = 0
             self._half = None
             self._due = 0.0
-            self._backoff.reset()
+            self.rounds.took()
 
     def failed(self, held: HeldPart[P], now: float, failure: Failure) -> FailureVerdict:
         self._ended(held)
-        counts = failure.counts and held.failures > 0 and self._taken > held.taken
-        held.failures += 1
-        held.taken = self._taken
+        counts = failure.counts and held.blame.suspects(self._taken)
+        held.blame = held.blame.failed(self._taken, counts=counts, events=held.events)
         held.turns = held.failures >= failure.patience
         if held.round == self._round:
             self._grow(held, now, failure)
@@ -201,7 +203,6 @@ class RetryQueue(Generic[P]):
             return FailureVerdict.DIVIDED
         if held is self._half:
             self._half = None
-        held.counted += counts
         if held.counted >= self._attempts or (self._most is not None and held.failures > self._most):
             self._forget_lane(held.lane)
             return FailureVerdict.GIVEN_UP
@@ -217,7 +218,7 @@ class RetryQueue(Generic[P]):
         self._half = None
         for part, events in parts:
             one = self._held(part, events, place, held.lane)
-            one.failures, one.turns, one.taken, one.tried = held.failures, held.turns, held.taken, held.tried
+            one.blame, one.turns, one.tried = held.blame, held.turns, held.tried
             one.cause = held.cause
             insort(lane.failed, one)
             if searched and self._half is None:
@@ -390,12 +391,11 @@ class RetryQueue(Generic[P]):
 
     def _grow(self, held: HeldPart[P], now: float, failure: Failure) -> None:
         self._round += 1
-        self.row += 1
-        wait = max(self._backoff.next(), failure.wait)
-        self.failing = self.failing or self.row > 1 or failure.wait > 0
+        self.rounds.begin(now, failure.wait)
+        self.failing = self.failing or self.rounds.row > 1 or failure.wait > 0
         # once is no sign yet; but where there is an order, the others wait behind it
         if self.failing or (self._slots == 1 and held.failures == 1):
-            self._due = now + wait
+            self._due = self.rounds.due
 
     def _lane(self, number: int) -> _Lane[P]:
         lane = self._lanes.get(number)

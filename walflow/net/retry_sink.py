@@ -117,7 +117,7 @@ class RetrySink(SinkEngine, Generic[P]):
         held.cause = reason
         verdict = self._queue.failed(held, asyncio.get_running_loop().time(), failure)
         if self._queue.failing:
-            row = f" ({self._queue.row} in a row)" if self._queue.row > 1 else ""
+            row = f" ({self._queue.rounds.row} in a row)" if self._queue.rounds.row > 1 else ""
             self._troubled(NotConfirmed(f"{reason}{row}"))
         if verdict is FailureVerdict.DIVIDED:
             self.divide(held)
