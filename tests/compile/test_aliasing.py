@@ -10,7 +10,7 @@ from tests.compile.pipelines import Writing, event, script_of, term_of
 from tests.compile.world import INGEST_NS, call, term
 from walflow.codecs import JSON
 from walflow.compile.compiled import BlockCall
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.program import ScriptOf
 from walflow.compile.reads import Decoded
 from walflow.compile.region import Region, Rule

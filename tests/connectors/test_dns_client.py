@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.dns import DnsClient
-from connectors.dns.looking_up import BadLookup, question_of
-from tests.connectors.asking import asking, until
+from connectors.dns.client_run import BadLookup, question_of
+from tests.connectors.asked import asking, until
 
 ZONE = {
     ("host.test.", "A"): ["host.test. 60 IN A 192.0.2.1", "host.test. 60 IN A 192.0.2.2"],

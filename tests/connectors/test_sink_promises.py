@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
+from connectors.file.file_sink import file_sink
 from connectors.file.output import Output
-from connectors.file.writing import file_sink
 from connectors.memory import Memory
 from connectors.sqlite.rows import WHOLE, Cell
 from connectors.sqlite.sink import TableWork
@@ -100,7 +100,7 @@ def truncating() -> FileSubject:
 
 
 def appending() -> FileSubject:
-    return FileSubject(lambda path, disk: Appending(path, disk, sync=True))
+    return FileSubject(lambda path, disk: AppendedFile(path, disk, sync=True))
 
 
 test_file = sink_promises(truncating)

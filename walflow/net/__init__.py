@@ -33,10 +33,10 @@ from walflow.net.secrets import NoSecret, Secret, bearer, same_token
 from walflow.net.secure import TlsProtocol
 from walflow.net.sent_block import NotConfirmed, Refusal, SentBlock
 from walflow.net.server import SENT_TO_CLIENTS, ServerConnector, StreamServer
+from walflow.net.socket_writer import Writing
 from walflow.net.sockets import CannotListen, SocketOptions, UnixListener, listen_tcp
 from walflow.net.thread import on_thread
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls, check_name
-from walflow.net.writing import Writing
 
 __all__ = [
     "BROKER_FAMILIES",
