@@ -1,4 +1,5 @@
-"""A buffer in memory between a source and its sinks. It works like a log, but its events are lost with the process."""
+"""A buffer in memory between a source and its sinks. It works like a log, but its events are lost with the
+process."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -57,8 +58,8 @@ class Memory(Connector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink has taken another "
-        "event since. Default: no limit.",
+        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink
+        has taken another " "event since. Default: no limit.",
     )
 
     @model_validator(mode="after")

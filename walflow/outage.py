@@ -1,7 +1,9 @@
 """Outage or poison: the rule of decision 0047, for every sink and for the re-sender. What else gets through decides.
 
-- Nothing gets through: an outage. Its failures are counted in rounds, at waits that grow (`Rounds`), and count against no event.
-- One event fails while others get through: it may be to blame (`Blame`). Who sends it gives it up after so many failures that count.
+- Nothing gets through: an outage. Its failures are counted in rounds, at waits that grow (`Rounds`), and count
+  against no event.
+- One event fails while others get through: it may be to blame (`Blame`). Who sends it gives it up after so many
+  failures that count.
 
 Plain values: they know no clock, and no peer.
 """
@@ -13,15 +15,17 @@ from walflow.backoff import Backoff
 
 
 class Blame(NamedTuple):
-    """The failures of an event, or of several that are sent together. `tries`: all of them. `counted`: those that count against it.
-    `taken`: how much its peer had taken when it failed last; before the first failure, when it was sent, if the first one may count."""
+    """The failures of an event, or of several that are sent together. `tries`: all of them. `counted`: those that
+    count against it. `taken`: how much its peer had taken when it failed last; before the first failure, when it was
+    sent, if the first one may count."""
 
     tries: int = 0
     counted: int = 0
     taken: float = inf
 
     def suspects(self, taken: int) -> bool:
-        """Whether it may be to blame for a failure now: its peer has taken so much, so it has taken something since."""
+        """Whether it may be to blame for a failure now: its peer has taken so much, so it has taken something
+        since."""
         return taken > self.taken
 
     def failed(self, taken: int, *, counts: bool, events: int = 1) -> "Blame":
@@ -33,8 +37,9 @@ NO_BLAME: Final = Blame()
 
 
 class Rounds:
-    """The failures of a peer that takes nothing, in rounds. What fails while the wait after a round lasts belongs to it: it is the same
-    trouble. `row`: rounds since something was taken. `ends`: when the present one does. `due`: when the next try may be."""
+    """The failures of a peer that takes nothing, in rounds. What fails while the wait after a round lasts belongs to
+    it: it is the same trouble. `row`: rounds since something was taken. `ends`: when the present one does. `due`:
+    when the next try may be."""
 
     def __init__(self, backoff: Backoff) -> None:
         self.row = 0

@@ -77,7 +77,7 @@ class FailedParts(Generic[S]):
 
 
 def _probed_first(entry: Entry[S]) -> tuple[bool, int, int, int]:
-    """While everything fails, halves of what failed are tried before it is another part's turn: if each block has a bad event, an event
-    that the sink takes is found soon. Otherwise all get their turn."""
+    """While everything fails, halves of what failed are tried before it is another part's turn: if each block has a
+    bad event, an event that the sink takes is found soon. Otherwise all get their turn."""
     part = entry[2]
     return (not part.untried, part.failures, part.count, part.first)

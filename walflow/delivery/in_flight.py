@@ -11,9 +11,9 @@ S = TypeVar("S")
 
 
 class SendLimits(NamedTuple):
-    """`events`: how many may be sent and not settled; None: no limit but the outlet's window. `attempts`: how many counted failures a
-    single event may have before it is rejected; None: no limit. `turn`: bytes that may be sent in one turn of the loop, because
-    others wait; None: no limit."""
+    """`events`: how many may be sent and not settled; None: no limit but the outlet's window. `attempts`: how many
+    counted failures a single event may have before it is rejected; None: no limit. `turn`: bytes that may be sent in
+    one turn of the loop, because others wait; None: no limit."""
 
     events: int | None = None
     attempts: int | None = None
@@ -58,7 +58,8 @@ class Supply(Protocol[S]):
         ...
 
     def block(self, part: InFlight[S], receipt: Receipt) -> Block | None:
-        """`part.size` is set. None: these events are not sent, and the supply has said why; the receipt is withdrawn."""
+        """`part.size` is set. None: these events are not sent, and the supply has said why; the receipt is
+        withdrawn."""
         ...
 
     def cut(self, part: InFlight[S], first: int, last: int) -> S:

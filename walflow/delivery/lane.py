@@ -1,4 +1,5 @@
-"""One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked them."""
+"""One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked
+them."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,8 +21,8 @@ from walflow.wal import Log, Mark, Record
 
 
 class Lane:
-    """`mark`: what its sinks have acked. `window`: bytes that may be sent and not acked. A lane knows nothing of the others.
-    `found_gaps` is called after each read."""
+    """`mark`: what its sinks have acked. `window`: bytes that may be sent and not acked. A lane knows nothing of the
+    others. `found_gaps` is called after each read."""
 
     def __init__(
         self,
@@ -77,8 +78,8 @@ class Lane:
         return self._ahead.fails
 
     def forget(self, last: int, lacked: int) -> None:
-        """The log has dropped all events up to this position that were not acked; the lane had not acked `lacked` of them.
-        A sink may still settle some of them; that has no effect."""
+        """The log has dropped all events up to this position that were not acked; the lane had not acked `lacked` of
+        them. A sink may still settle some of them; that has no effect."""
         self.dropped_events += lacked
         self._sender.forget(last)
 
@@ -129,8 +130,8 @@ class Lane:
         )
 
     def _tag(self, record: Record) -> Tag | None:
-        """None: a codec that this version does not have. The record is not sent, and its positions stay unacked: the log fills up
-        rather than lose it."""
+        """None: a codec that this version does not have. The record is not sent, and its positions stay unacked: the
+        log fills up rather than lose it."""
         try:
             return self._tags.decode(record.tag)
         except (MsgspecError, WalflowError) as error:

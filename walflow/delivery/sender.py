@@ -1,17 +1,21 @@
-"""Sends events until each has an outcome: the one re-sender, for the lanes of a log, for a buffer in memory, for a broker's consumer.
+"""Sends events until each has an outcome: the one re-sender, for the lanes of a log, for a buffer in memory, for a
+broker's consumer.
 
-It sends parts of what its supply has, in order, within the outlet's window. What failed is cut out and sent again, by itself, with what is
-known of who has it. Three rules say when (decision 0047):
+It sends parts of what its supply has, in order, within the outlet's window. What failed is cut out and sent again, by
+itself, with what is known of who has it. Three rules say when (decision 0047):
 
-- *Poison.* A part that failed twice is halved until the bad event is alone. Its neighbours, and newer events, pass it. What failed waits by
-  itself, longer each time, takes at most a quarter of the window and every fourth turn, and holds its own bytes alone.
-- *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one old part at a
-  time, with waits that grow. Once it takes something, all goes on.
+- *Poison.* A part that failed twice is halved until the bad event is alone. Its neighbours, and newer events, pass
+  it. What failed waits by itself, longer each time, takes at most a quarter of the window and every fourth turn, and
+  holds its own bytes alone.
+- *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one
+  old part at a time, with waits that grow. Once it takes something, all goes on.
 - *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since. So an
   outage uses up no attempts. After `attempts` counted failures the event is rejected.
 
-After a first failure, newer events wait until it was tried again, unless the sink has taken newer ones meanwhile. So at most the events in
-flight get out of order.
+What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
+
+After a first failure, newer events wait until it was tried again, unless the sink has taken newer ones meanwhile. So
+at most the events in flight get out of order.
 """
 
 from collections import deque
@@ -363,14 +367,16 @@ class Sender(Generic[S]):
 
 
 def _wait(position: int, failures: int) -> float:
-    """What has failed often has waits of different lengths: else two events that are sent together fail together each time, if
-    one of them ends the connection. Multiples of the golden ratio are spread evenly, however many there are."""
+    """What has failed often has waits of different lengths: else two events that are sent together fail together each
+    time, if one of them ends the connection. Multiples of the golden ratio are spread evenly, however many there
+    are."""
     wait = BACKOFF.after(failures)
     return wait if failures < SPREAD else wait * (1 - position * GOLDEN % 1 / 2)
 
 
 def _patience(cause: BaseException) -> int:
-    """So many failures newer events wait for: for the second try of each; for what a peer that is away gets in its order."""
+    """So many failures newer events wait for: for the second try of each; for what a peer that is away gets in its
+    order."""
     if isinstance(cause, PeerAway):
         return ORDERLY
     return 0 if isinstance(cause, HandedBack) else 1

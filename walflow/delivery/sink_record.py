@@ -1,4 +1,5 @@
-"""What the sinks of a sender have taken, and which of them take nothing: by the rule of outage and poison (walflow/outage.py)."""
+"""What the sinks of a sender have taken, and which of them take nothing: by the rule of outage and poison
+(walflow/outage.py)."""
 
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -9,7 +10,8 @@ from walflow.outage import Blame, Rounds
 FIRST_WAIT: Final = 0.1  # seconds, after one failure
 LAST_WAIT: Final = 10.0
 BACKOFF: Final = Backoff(FIRST_WAIT, LAST_WAIT)
-OUTAGE: Final = 3  # rounds of failures without anything taken from which on events are only sent as probes; two are a block's and its half's
+# Rounds of failures without anything taken from which on events are only sent as probes. Two are a block's and its half's.
+OUTAGE: Final = 3
 
 
 class Probes(Rounds):
@@ -71,7 +73,8 @@ class SinkRecord:
         return any(self._highest.get(sink, 0) >= position for sink in sinks)
 
     def failed(self, sinks: AbstractSet[str], now: float, *, again: bool) -> bool:
-        """Something failed at these sinks. `again`: not for the first time. True: from now on events of its kind are only probes."""
+        """Something failed at these sinks. `again`: not for the first time. True: from now on events of its kind are
+        only probes."""
         if any(self._taken.get(sink, 0) == self.count for sink in sinks):
             return False  # it has taken other events of this very block
         self._failing |= sinks

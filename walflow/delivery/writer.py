@@ -27,8 +27,8 @@ LONGEST_RETRY: Final = 1.0
 
 
 class CommitJob:
-    """`blocks` is empty: until the commit is on disk, they are the log's (`LogSink.stored`). So it is flushed again, whatever became of
-    them."""
+    """`blocks` is empty: until the commit is on disk, they are the log's (`LogSink.stored`). So it is flushed again,
+    whatever became of them."""
 
     __slots__ = ("blocks", "commit")
 
@@ -44,13 +44,14 @@ def _untold() -> None: ...
 
 
 class LogSink(SinkWork[CommitJob]):
-    """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full log
-    never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: called
-    when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
+    """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full
+    log never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`:
+    called when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
 
-    If other outputs can take its events (`Upstream.replaceable`), they get what does not fit. `takes_back`: on a full disk also
-    what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log gets it too. A crash
-    in between may send it twice. The commit that could not be written is tried again, and shows when there is room."""
+    If other outputs can take its events (`Upstream.replaceable`), they get what does not fit. `takes_back`: on a full
+    disk also what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log
+    gets it too. A crash in between may send it twice. The commit that could not be written is tried again, and shows
+    when there is room."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Messages that have their outcomes one by one: what their peer does not take for the moment is sent again.
 
-The rule is that of decision 0047. While nothing is taken, the peer is away: all waits, at growing waits, and nothing counts. If
-others are taken meanwhile, the message may be to blame: it waits alone, and after `ATTEMPTS` such failures its event fails. Then its
-source decides.
+The rule is that of decision 0047. While nothing is taken, the peer is away: all waits, at growing waits, and nothing
+counts. If others are taken meanwhile, the message may be to blame: it waits alone, and after `ATTEMPTS` such failures
+its event fails. Then its source decides.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """What a sink has in hand, and which part of it is tried next: decision 0047 has the rule.
 
-While something gets through, the sink is well: a part that fails is tried again after a wait of its own, and others pass it. If
-nothing gets through, the sink is away: one part is tried at a time, at growing waits, and failures count against no event. Either way
-a part of several events that fails is divided, until the event that fails is alone.
+While something gets through, the sink is well: a part that fails is tried again after a wait of its own, and others
+pass it. If nothing gets through, the sink is away: one part is tried at a time, at growing waits, and failures count
+against no event. Either way a part of several events that fails is divided, until the event that fails is alone.
 
     queue.add(parts)
     while (held := queue.next(now)) is not None: send it; its outcome is `passed` or `failed`
@@ -29,8 +29,8 @@ SEARCH: Final = (
 
 
 class Failure(NamedTuple):
-    """`patience`: so often in a row a part may fail before others are tried in its place. `counts`: the part may be to blame.
-    `wait`: seconds that the peer asks for."""
+    """`patience`: so often in a row a part may fail before others are tried in its place. `counts`: the part may be
+    to blame. `wait`: seconds that the peer asks for."""
 
     patience: float
     counts: bool
@@ -113,8 +113,8 @@ class _Lane(Generic[P]):
 
 
 class RetryQueue(Generic[P]):
-    """`slots`: parts that may be under way. `attempts`: failures that count before a part of one event is given up. `most`:
-    failures before it is given up in any case; None: no limit. `keys_of`: of the parts of ordered lanes."""
+    """`slots`: parts that may be under way. `attempts`: failures that count before a part of one event is given up.
+    `most`: failures before it is given up in any case; None: no limit. `keys_of`: of the parts of ordered lanes."""
 
     def __init__(
         self,
@@ -149,7 +149,8 @@ class RetryQueue(Generic[P]):
     # what comes and what goes
 
     def add(self, parts: Iterable[tuple[P, int]], lane: int = UNORDERED) -> None:
-        """Parts, each with the number of its events. Those of one `lane` keep their order, as far as their keys are equal."""
+        """Parts, each with the number of its events. Those of one `lane` keep their order, as far as their keys are
+        equal."""
         for part, events in parts:
             self._lane(lane).fresh.append(self._held(part, events, self._place, lane))
             self._place += events
@@ -270,7 +271,8 @@ class RetryQueue(Generic[P]):
     # when
 
     def due(self, now: float) -> float | None:
-        """Seconds until `next` may have something, or `ask` is to be called; None: not before an outcome, or something new."""
+        """Seconds until `next` may have something, or `ask` is to be called; None: not before an outcome, or
+        something new."""
         if len(self._under_way) >= self._slots:
             return None
         if self.failing:
@@ -293,8 +295,8 @@ class RetryQueue(Generic[P]):
         return self._asked
 
     def ask(self, now: float) -> bool:
-        """True: all in hand has failed, perhaps by its own fault, so something new is to be tried. Let the sources send, until
-        something comes."""
+        """True: all in hand has failed, perhaps by its own fault, so something new is to be tried. Let the sources
+        send, until something comes."""
         if not self.failing or self._asked or self._half is not None or self._under_way or now < self._due:
             return False
         parts = self._all_eligible()
@@ -360,7 +362,8 @@ class RetryQueue(Generic[P]):
         return [part for lane in self._lanes.values() for part in self._eligible(lane)]
 
     def _eligible(self, lane: _Lane[P]) -> Iterator[HeldPart[P]]:
-        """What has failed; then, of what was not tried, what passes none of those. Of an unordered lane, the first and the last."""
+        """What has failed; then, of what was not tried, what passes none of those. Of an unordered lane, the first
+        and the last."""
         if not lane.ordered:
             yield from lane.failed
             if lane.fresh:
@@ -383,8 +386,8 @@ class RetryQueue(Generic[P]):
         return held.keys
 
     def _may_search(self) -> bool:
-        """While nothing gets through: whether a good event is searched for in it, without a wait. If each part has a bad event, none
-        passes as a whole."""
+        """While nothing gets through: whether a good event is searched for in it, without a wait. If each part has a
+        bad event, none passes as a whole."""
         return self.failing and self._searched < SEARCH
 
     # and how long

@@ -1,4 +1,5 @@
-"""A sink of requests, many at a time, that have their outcomes one by one. What is tried next, a RetryQueue decides."""
+"""A sink of requests, many at a time, that have their outcomes one by one. What is tried next, a RetryQueue
+decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,9 +19,9 @@ P = TypeVar("P")
 
 
 class RetrySink(SinkEngine, Generic[P]):
-    """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part fails.
-    `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the
-    number of its events. `backoff`: of a sink that others can stand in for."""
+    """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part
+    fails. `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the number of its
+    events. `backoff`: of a sink that others can stand in for."""
 
     def __init__(
         self,

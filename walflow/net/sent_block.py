@@ -21,7 +21,8 @@ Refusal = tuple[type[NotConfirmed] | None, str]  # and why; None: it can never b
 
 
 class SentBlock:
-    """`left`: events without an outcome. `refused`: those that were not delivered. `failures`: of those that were not taken for the moment."""
+    """`left`: events without an outcome. `refused`: those that were not delivered. `failures`: of those that were not
+    taken for the moment."""
 
     __slots__ = ("block", "failures", "left", "messages", "metas", "refused")
 

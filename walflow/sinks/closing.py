@@ -10,7 +10,8 @@ async def nothing() -> None: ...
 
 
 async def close(sink: SinkEngine, let_go: Callable[[], Awaitable[None]] = nothing) -> None:
-    """Waits for the work that is under way, then for `let_go`, which leaves the file or the peer. What has no outcome then fails."""
+    """Waits for the work that is under way, then for `let_go`, which leaves the file or the peer. What has no outcome
+    then fails."""
     stopped = asyncio.Event()
     try:
         sink.stop(stopped.set)

@@ -34,8 +34,8 @@ class NotDelivered(WalflowError):
 
 
 class SinkEngine:
-    """`gathers`: work begins in the next turn of the loop, with all that came in this one; otherwise within `accept`. `breaker`
-    and `key`: see `SinkBreaker`."""
+    """`gathers`: work begins in the next turn of the loop, with all that came in this one; otherwise within `accept`.
+    `breaker` and `key`: see `SinkBreaker`."""
 
     def __init__(
         self,
@@ -115,8 +115,8 @@ class SinkEngine:
             self.breaker.restore(StopReason.TROUBLE, self._key)
 
     def full(self, reason: str) -> None:
-        """Enough waits: the sources stop. "": they may go on. Work goes on meanwhile. What has not begun goes to another output,
-        if there is one."""
+        """Enough waits: the sources stop. "": they may go on. Work goes on meanwhile. What has not begun goes to
+        another output, if there is one."""
         self.is_full = bool(reason)
         if not reason:
             self.breaker.restore(StopReason.FULL, self._key)

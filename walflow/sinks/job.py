@@ -1,4 +1,5 @@
-"""A sink whose work is one job at a time: a file, a pipe, a store. While a job is on its thread, the next one gathers.
+"""A sink whose work is one job at a time: a file, a pipe, a store. While a job is on its thread, the next one
+gathers.
 
 class Spooling(SinkWork[Job]):
     def take(self, waiting): ...        # on the loop: the next job

@@ -1,5 +1,5 @@
-"""One job at a time, in plain calls: a `JobSink` (job.py) is this and a coroutine around it. What needs no event loop, as the writer of
-a log, stands on it as it is.
+"""One job at a time, in plain calls: a `JobSink` (job.py) is this and a coroutine around it. What needs no event
+loop, as the writer of a log, stands on it as it is.
 """
 
 from collections import deque
@@ -41,9 +41,9 @@ J = TypeVar("J", bound=JobBlocks)
 
 
 class JobEnd(NamedTuple):
-    """What the end of a job means. `acked`, `rejected` (each with its reason): blocks that have their outcome now. What is left in
-    the job's `blocks` is worked on next, before anything else. `trouble`: not before a wait, because nothing can be delivered
-    now. `lost`: nothing can be delivered in this run any more."""
+    """What the end of a job means. `acked`, `rejected` (each with its reason): blocks that have their outcome now.
+    What is left in the job's `blocks` is worked on next, before anything else. `trouble`: not before a wait, because
+    nothing can be delivered now. `lost`: nothing can be delivered in this run any more."""
 
     acked: Sequence[Block] = ()
     rejected: Sequence[tuple[Block, str]] = ()
@@ -52,8 +52,9 @@ class JobEnd(NamedTuple):
 
 
 class SinkWork(Generic[J]):
-    """What a `JobSink` does. `take` and `do` are yours; the rest is as most need it. `opens`: the first job opens something, and blocks
-    are taken only once it has ended well. `sink`: whose work it is; for what has its outcome without a job."""
+    """What a `JobSink` does. `take` and `do` are yours; the rest is as most need it. `opens`: the first job opens
+    something, and blocks are taken only once it has ended well. `sink`: whose work it is; for what has its outcome
+    without a job."""
 
     opens = False
     closes: ClassVar[bool] = False  # it has a `close`
@@ -67,8 +68,8 @@ class SinkWork(Generic[J]):
         cls.stores = cls.stores or "store" in vars(cls)
 
     def store(self, waiting: deque[Block]) -> None:
-        """On the loop, as blocks come, also while a job is on its thread: takes off `waiting` what the next jobs can have. What stays
-        waits for room: `JobEngine.room` asks again."""
+        """On the loop, as blocks come, also while a job is on its thread: takes off `waiting` what the next jobs can
+        have. What stays waits for room: `JobEngine.room` asks again."""
 
     def stored(self) -> Iterable[Block]:
         """Blocks that `store` took, and that are to fail now: another output gets them, or the sink has stopped."""
@@ -86,8 +87,8 @@ class SinkWork(Generic[J]):
         raise NotImplementedError
 
     def outcomes(self, job: J, error: BaseException | None) -> JobEnd:
-        """On the loop, after the job. Raising means a bug: the run ends with this error. As it is here: all blocks are acked; after an
-        OSError or a WalflowError the same job is tried again."""
+        """On the loop, after the job. Raising means a bug: the run ends with this error. As it is here: all blocks
+        are acked; after an OSError or a WalflowError the same job is tried again."""
         if error is None:
             acked, job.blocks = job.blocks, []
             return JobEnd(acked)
@@ -109,8 +110,8 @@ class SinkWork(Generic[J]):
         return ((block, 0) for block in job.blocks)
 
     def full(self, held_bytes: int, *, was: bool) -> str:
-        """Why the sources should stop although the jobs go well; "": they may send. `held_bytes`: of all blocks without an outcome.
-        `was`: they are stopped for this reason."""
+        """Why the sources should stop although the jobs go well; "": they may send. `held_bytes`: of all blocks
+        without an outcome. `was`: they are stopped for this reason."""
         return ""
 
     def stop_cause(self) -> WalflowError | None:
@@ -125,8 +126,9 @@ class SinkWork(Generic[J]):
 
 
 class JobEngine(SinkEngine, Generic[J]):
-    """`inline`: jobs are so short that they run on the loop, within `accept`. `urgent`: as `Scheduler.submit` has it. `backoff`: the
-    waits after trouble. `drop`: what becomes of the blocks of a sink that is lost; None: they are held."""
+    """`inline`: jobs are so short that they run on the loop, within `accept`. `urgent`: as `Scheduler.submit` has it.
+    `backoff`: the waits after trouble. `drop`: what becomes of the blocks of a sink that is lost; None: they are
+    held."""
 
     def __init__(
         self,
@@ -300,7 +302,8 @@ class JobEngine(SinkEngine, Generic[J]):
             self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
 
     def _retry(self) -> None:
-        """If another output takes the events, only a new one shows whether it can be delivered: the sources may send."""
+        """If another output takes the events, only a new one shows whether it can be delivered: the sources may
+        send."""
         self._timer = None
         self._becomes(RETRY)
         if self._inlet.upstream.replaceable:

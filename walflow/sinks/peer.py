@@ -39,13 +39,13 @@ class SinkPeer:
     sink: "PeerSink"
 
     def send(self, waiting: deque[Block]) -> bool:
-        """Sends what the peer takes, and takes it off `waiting`: from there on its outcome is yours. Blocks that come meanwhile are
-        appended; nothing may wait. False: it takes no more now; call `PeerSink.wake` when it does."""
+        """Sends what the peer takes, and takes it off `waiting`: from there on its outcome is yours. Blocks that come
+        meanwhile are appended; nothing may wait. False: it takes no more now; call `PeerSink.wake` when it does."""
         raise NotImplementedError
 
     def unfinished(self) -> Iterable[tuple[Block, int]]:
-        """The blocks that `send` has taken and that have no outcome, each with how many of its first events are delivered: they fail
-        now, before those that wait."""
+        """The blocks that `send` has taken and that have no outcome, each with how many of its first events are
+        delivered: they fail now, before those that wait."""
         return ()
 
     async def close(self) -> None:
@@ -57,8 +57,8 @@ class SinkPeer:
 
 
 class PeerSink(SinkEngine):
-    """`backoff`: the waits after trouble. `patience`: shorter waits do not stop the sources. `done`: events of the first block that waits
-    which are delivered."""
+    """`backoff`: the waits after trouble. `patience`: shorter waits do not stop the sources. `done`: events of the
+    first block that waits which are delivered."""
 
     def __init__(
         self,
