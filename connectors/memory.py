@@ -58,8 +58,8 @@ class Memory(Connector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink
-        has taken another " "event since. Default: no limit.",
+        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink "
+        "has taken another event since. Default: no limit.",
     )
 
     @model_validator(mode="after")

@@ -10,7 +10,8 @@ from walflow.outage import Blame, Rounds
 FIRST_WAIT: Final = 0.1  # seconds, after one failure
 LAST_WAIT: Final = 10.0
 BACKOFF: Final = Backoff(FIRST_WAIT, LAST_WAIT)
-# Rounds of failures without anything taken from which on events are only sent as probes. Two are a block's and its half's.
+# Rounds of failures without anything taken, from which on events are only sent as probes. Two are a block's and its
+# half's.
 OUTAGE: Final = 3
 
 

@@ -11,8 +11,8 @@ from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.sent_block import NotConfirmed, NothingElse
-from walflow.sinks.closing import close
 from walflow.sinks.engine import SinkEngine
+from walflow.sinks.sink_end import close
 from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
 P = TypeVar("P")
@@ -125,8 +125,8 @@ class RetrySink(SinkEngine, Generic[P]):
         elif verdict is FailureVerdict.GIVEN_UP:
             self._fail(held.part, NotConfirmed(f"{reason} (attempt {held.failures})"))
         elif self._queue.asked and self._inlet.upstream.behind_log:
-            # Asked for something new, and nothing came: the source may send so many events that are not acked, and these are
-            # they. It keeps them for later, and sends others.
+            # Asked for something new, and nothing came: the source may send so many events that are not acked, and
+            # these are they. It keeps them for later, and sends others.
             self._fail_all(self._queue.drop_failed(), NothingElse(reason))
 
     def _retries(self, most: int) -> FailedEvents:

@@ -11,8 +11,8 @@ await JobSink(inlet, Spooling()).run()
 import asyncio
 from functools import cached_property
 
-from walflow.sinks.closing import close
 from walflow.sinks.job_engine import J, JobEngine
+from walflow.sinks.sink_end import close
 
 
 class JobSink(JobEngine[J]):

@@ -16,8 +16,8 @@ from walflow.backoff import Backoff
 from walflow.contract import Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
-from walflow.sinks.closing import close
 from walflow.sinks.engine import FIRST_DELAY, LAST_DELAY, SinkEngine
+from walflow.sinks.sink_end import close
 from walflow.sinks.states import (
     AWAY,
     BEGIN,
