@@ -151,8 +151,12 @@ class LogSink(SinkWork[CommitJob]):
     def store(self, waiting: deque[Block]) -> None:
         while waiting:
             block = waiting.popleft()
-            before, self._no_room = self._no_room, None
-            size, tag = len(block.frames.data), before[1] if before and before[0] is block else self._tag(block)
+            size = len(block.frames.data)
+            if self._no_room is None:
+                tag = self._tag(block)
+            else:
+                tag = self._no_room[1] if self._no_room[0] is block else self._tag(block)
+                self._no_room = None
             if len(tag) > MAX_TAG:
                 self._split_metadata(block, len(tag), waiting)
             elif len(tag) + size > self._log.max_record:

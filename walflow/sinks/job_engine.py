@@ -60,12 +60,14 @@ class SinkWork(Generic[J]):
     closes: ClassVar[bool] = False  # it has a `close`
     bounded: ClassVar[bool] = False  # it has a `full`
     stores: ClassVar[bool] = False  # it has a `store`
+    told: ClassVar[bool] = False  # it has a `begins`
     sink: "JobEngine[J]"
 
     def __init_subclass__(cls) -> None:
         cls.closes = cls.closes or "close" in vars(cls)
         cls.bounded = cls.bounded or "full" in vars(cls)
         cls.stores = cls.stores or "store" in vars(cls)
+        cls.told = cls.told or "begins" in vars(cls)
 
     def store(self, waiting: deque[Block]) -> None:
         """On the loop, as blocks come, also while a job is on its thread: takes off `waiting` what the next jobs can
@@ -147,7 +149,7 @@ class JobEngine(SinkEngine, Generic[J]):
         self.held_bytes = 0  # of all blocks without an outcome
         self._work = work
         work.sink = self
-        self._stores, self._bounded = work.stores, work.bounded
+        self._stores, self._bounded, self._begins = work.stores, work.bounded, work.told
         self._inline = inline
         self._urgent = urgent
         self._backoff = backoff or Backoff(FIRST_DELAY, LAST_DELAY)
@@ -167,10 +169,11 @@ class JobEngine(SinkEngine, Generic[J]):
 
     def accept(self, block: Block) -> None:
         self.held_bytes += len(block.frames.data)
-        super().accept(block)
-        if self._stores and len(self.waiting) == 1 and self.state not in OVER:  # else others wait for room
-            self._work.store(self.waiting)
-        if self._bounded and ((reason := self._work.full(self.held_bytes, was=self.is_full)) or self.is_full):
+        SinkEngine.accept(self, block)
+        waiting, work = self.waiting, self._work
+        if self._stores and len(waiting) == 1 and self.state not in OVER:  # else others wait for room
+            work.store(waiting)
+        if self._bounded and ((reason := work.full(self.held_bytes, was=self.is_full)) or self.is_full):
             self.full(reason)
 
     def room(self) -> None:
@@ -213,7 +216,8 @@ class JobEngine(SinkEngine, Generic[J]):
                 self._becomes(REST)
                 return
             self._becomes(BEGIN)
-            self._work.begins(job)
+            if self._begins:
+                self._work.begins(job)
             if not self._inline:
                 self._inlet.scheduler.submit(partial(self._work.do, job), self._ended, urgent=self._urgent)
                 return
@@ -246,7 +250,7 @@ class JobEngine(SinkEngine, Generic[J]):
             self._hold(end.trouble)
         else:
             self._went_well(job, end)
-        if self._bounded:
+        if self._bounded and not self._stores:
             self._look_at_room()
 
     def _has_bug(self, bug: BaseException) -> None:
