@@ -14,7 +14,16 @@ from connectors.mqtt.connection import MqttConnection, keep_connected, new_prope
 from connectors.mqtt.publisher import MqttPublisherKeys
 from connectors.mqtt.settings import check_topic
 from walflow import Block, Inlet, PeerSink, SinkPeer, WalflowError
-from walflow.net import Contexts, MessageRetries, NotConfirmed, NumberedMessage, Refusal, SentBlock
+from walflow.net import (
+    Contexts,
+    EndsEach,
+    FruitlessConnections,
+    MessageRetries,
+    NotConfirmed,
+    NumberedMessage,
+    Refusal,
+    SentBlock,
+)
 
 KEYS: Final = ("topic", "retain", "content_type", "user_properties")
 NEVER: Final = {
@@ -42,6 +51,8 @@ class MqttPublisherRun(SinkPeer):
         self._held: dict[SentBlock, None] = {}
         PeerSink(inlet, self, gathers=False)
         self._serving = False
+        self._fruitless = FruitlessConnections(inlet)
+        self._sent = self._unanswered = 0  # messages of a connection, and how many have no answer at its end
         self._retries = MessageRetries(inlet, self.sink, self._send_again, self._has_others, topic=config.topic)
         self._published = inlet.counter("messages_total")
         self._again = inlet.counter("retried_messages_total")
@@ -61,7 +72,11 @@ class MqttPublisherRun(SinkPeer):
             await self.sink.close()
 
     def _disconnected(self, reason: str) -> None:
+        ends_each = self._fruitless.ended(self._sent, self._unanswered)
+        self._sent = self._unanswered = 0
         self.sink.lost(NotConfirmed(reason))
+        if ends_each:
+            self.sink.fail_all(EndsEach(reason))
 
     async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
         """Runs one connection, and returns why it ended. Raises MqttAway."""
@@ -80,6 +95,7 @@ class MqttPublisherRun(SinkPeer):
         finally:
             self._connection = None
             connection.close()
+            self._unanswered = len(self._under_way)
             self._waiting.extendleft(reversed(self._under_way.values()))
             self._again.value += len(self._under_way)
             self._under_way.clear()
@@ -117,6 +133,7 @@ class MqttPublisherRun(SinkPeer):
             self._outcome(message, (None, str(error)))
             return
         self._published.value += 1
+        self._sent += 1
         if info.mid in self._answered_early:  # QoS 0, and it was written at once
             self._answered_early.discard(info.mid)
             self._outcome(message, None)

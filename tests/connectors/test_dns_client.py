@@ -53,9 +53,10 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def name_server() -> AsyncIterator[tuple[NameServer, str]]:
+async def name_server(server: NameServer | None = None) -> AsyncIterator[tuple[NameServer, str]]:
     loop = asyncio.get_running_loop()
-    transport, server = await loop.create_datagram_endpoint(NameServer, local_addr=("127.0.0.1", 0))
+    made = server or NameServer()
+    transport, server = await loop.create_datagram_endpoint(lambda: made, local_addr=("127.0.0.1", 0))
     try:
         yield server, "{}:{}".format(*transport.get_extra_info("sockname"))
     finally:

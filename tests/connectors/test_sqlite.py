@@ -1,6 +1,7 @@
 """Rows of events. With a daemon, kills and copies: tests/system/test_sqlite.py."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_names_are_quoted(tmp_path: Path) -> None:
     with table.transaction():
         assert table.insert([("1",)]) == {}
     table.close()
-    with sqlite3.connect(tmp_path / "f.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "f.db")) as connection:
         assert connection.execute('SELECT * FROM "odd ""name"""').fetchall() == [("1",)]
 
 
@@ -51,7 +52,7 @@ def test_what_is_undone_or_refused_is_not_stored(tmp_path: Path) -> None:
     with table.transaction():
         table.insert([("3",)])
     table.close()
-    with sqlite3.connect(tmp_path / "f.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "f.db")) as connection:
         assert connection.execute("SELECT a FROM t").fetchall() == [("3",)]
 
 
