@@ -36,7 +36,7 @@ from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualSchedu
 from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, WatchedInlet, sink_promises
 from walflow.wal import Log
 
-ROOM = 50
+ROOM = 500
 FILLING = b"filling"
 TOO_LARGE = b'"' + b"x" * 65506 + b'"'
 
@@ -509,7 +509,7 @@ class MemorySubject(BehindOutlet):
     """In trouble, its buffer is full and no sink takes anything."""
 
     notices = True
-    never = b'"' + b"x" * 5_000 + b'"'
+    never = b'"' + b"x" * 50_000 + b'"'
 
     def __init__(self) -> None:
         super().__init__()
@@ -518,7 +518,7 @@ class MemorySubject(BehindOutlet):
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         self.opened(out)
         self._inlet = cast(MemoryInlet, inlet)
-        await Memory(max_elements=ROOM, max_bytes=5_000).run(inlet, out)
+        await Memory(max_elements=ROOM, max_bytes=50_000).run(inlet, out)
 
     def fail(self) -> None:
         self.got()
