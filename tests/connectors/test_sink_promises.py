@@ -19,8 +19,7 @@ from connectors.file.appended_file import AppendedFile
 from connectors.file.file_sink import file_sink
 from connectors.file.output import Output
 from connectors.memory import Memory
-from connectors.sqlite.rows import WHOLE, Cell
-from connectors.sqlite.sink import TableWork
+from connectors.sqlite.rows import Cell
 from connectors.sqlite.table import SqliteTable
 from connectors.stdio import console
 from connectors.tcp import TcpClient
@@ -28,10 +27,11 @@ from connectors.udp.client import Refusals, datagram_sink
 from connectors.wal import Wal
 from tests.connectors.test_tcp_client import Peer
 from tests.connectors.world import FailingDisk
-from walflow import Backoff, Block, Connector, Inlet, JobSink, NotDelivered, Outlet
+from walflow import Backoff, Block, Connector, Inlet, NotDelivered, Outlet
 from walflow.cli import new
 from walflow.disk import Stat
 from walflow.net import Failure, HeldPart, RetryQueue, RetrySink
+from walflow.tables import WHOLE, run_table
 from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, WatchedInlet, sink_promises
 from walflow.wal import Log
@@ -116,7 +116,7 @@ class BreakingTable(SqliteTable):
 
     broken = False
 
-    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool = False) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool) -> Mapping[int, str]:
         if self.broken:
             raise KeyError("a bug")
         return super().insert(rows, apart=apart)
@@ -141,7 +141,7 @@ class SqliteSubject(InDirectory):
         return self
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await JobSink(inlet, TableWork(inlet, self._table, WHOLE)).run()
+        await run_table(inlet, self._table)
 
     def got(self) -> Sequence[bytes]:
         return [str(event).encode() for (event,) in self._run(f"SELECT event FROM {self._name} ORDER BY rowid")]
