@@ -634,7 +634,7 @@ async def test_a_long_line_that_ends_in_a_removed_file_leaves_by_err(tmp_path: P
         assert rejected(run) == [f"event of {2 << 20} bytes exceeds max_event_bytes, 1048576"]
 
 
-@pytest.mark.parametrize("count", [60, 600])
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.test)])
 async def test_many_lines_without_an_end_stop_no_other_file(tmp_path: Path, count: int) -> None:
     half = b"x" * 800_000
     for number in range(count):
@@ -673,6 +673,7 @@ async def test_of_many_removed_files_without_a_last_newline_each_is_read(tmp_pat
         assert [len(line) for line in run.lines] == [800_000] * 60
 
 
+@pytest.mark.test
 async def test_who_holds_events_of_many_files_lets_them_go_once_no_more_is_read(tmp_path: Path) -> None:
     """A batch waits for more events, and the follower for acks of these."""
     for number in range(2 * AHEAD_FILES):

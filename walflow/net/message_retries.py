@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from walflow.backoff import Backoff
-from walflow.contract import FailedEvents, FailedPart, Inlet
+from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
 from walflow.net.sent_block import NotConfirmed, NothingElse, Refusal, SentBlock
 from walflow.sinks import PeerSink
 
@@ -43,6 +43,8 @@ class MessageRetries:
         self._kept: list[NumberedMessage] = []  # of these, those that all wait for
         self._taken = 0
         self._due = 0.0  # the end of the wait
+        self._timers: list[Timer] = []
+        self._over = False
         self._row = 0  # waits without anything taken
         self._asked = False  # for something new: the breaker is triggered, and lets the next block through
         self._reason = ""
@@ -89,7 +91,7 @@ class MessageRetries:
 
     def _wait_alone(self, message: NumberedMessage, seconds: float, reason: str) -> None:
         self._waiting[message] = self._inlet.scheduler.time() + seconds, reason
-        self._inlet.scheduler.call_later(seconds, lambda: self._send([message]))
+        self._later(seconds, lambda: self._send([message]))
 
     def wait(self, reason: str) -> None:
         """Before anything is sent again."""
@@ -100,7 +102,7 @@ class MessageRetries:
         self.trigger(reason)
         seconds = self._backoff.next()
         self._due = self._inlet.scheduler.time() + seconds
-        self._inlet.scheduler.call_later(seconds, self._go_on)
+        self._later(seconds, self._go_on)
 
     @property
     def triggered(self) -> bool:
@@ -130,6 +132,21 @@ class MessageRetries:
             self._asked = True
             self._sink.breaker.ask()
         self._send(kept)
+
+    def end(self) -> None:
+        """The run is over."""
+        self._over = True
+        for timer in self._timers:
+            timer.cancel()
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        def due() -> None:
+            self._timers.remove(timer)
+            call()
+
+        if not self._over:
+            timer = self._inlet.scheduler.call_later(seconds, due)
+            self._timers.append(timer)
 
     def _send(self, messages: Sequence[NumberedMessage]) -> None:
         """In their old place, until it is more likely that they are to blame."""
