@@ -62,7 +62,7 @@ class Gated(Producer):
         self._held: list[tuple[Any, ...]] = []
         self._refused: list[Callable[[KafkaError, Untimed], None]] = []
 
-    def produce(self, *message: Any) -> None:  # type: ignore[override]
+    def produce(self, *message: Any) -> None:
         gate = self._gate
         if not gate.left:
             gate.trouble = KafkaError.NOT_ENOUGH_REPLICAS
