@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.flows.builder import TICKS, flow_of, json_only
 from tests.lang.world import REGISTRY, assembled
 from walflow.admin.catalogue import help_of, of_assembly, of_connectors, of_operators
 from walflow.admin.rates import OVER, Rates
@@ -112,20 +113,7 @@ class Strange(Connector):
 
 def test_a_stranger_s_metric_has_its_own_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = """
-    define flow main
-    flow
-      use tremor::pipelines;
-      define connector ticks from metronome with config = {"interval": 1} end;
-      define connector bird from bird with codec = "json" end;
-      create connector ticks;
-      create connector bird;
-      create pipeline passthrough from pipelines::passthrough;
-      connect /connector/ticks to /pipeline/passthrough;
-      connect /pipeline/passthrough to /connector/bird;
-    end;
-    deploy flow main;
-    """
+    text = flow_of("ticks -> bird", ticks=TICKS, bird=json_only("bird"))
     assembly = assembled(text, registry={**REGISTRY, "bird": Strange})
     assert help_of("flown_events_total", "bird", of_assembly(assembly)) == "Events that flew away."
     assert help_of("other_total", "bird", of_assembly(assembly)) == "Of connector type bird."

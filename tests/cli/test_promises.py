@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.flows.builder import NULL, flow_of, lines_in, lines_out, pipeline, plain
+from tests.flows.builder import NULL, PASSED, flow_of, lines_in, lines_out, pipeline, plain
 from walflow.cli import app
 
 
@@ -53,7 +53,7 @@ def test_where_a_log_recognises_what_a_followed_file_reads_again(
 ) -> None:
     lines = lines_in("file", path=path, mode="read", follow=True)
     log = plain("wal", path="state", sync=sync)
-    between = {"batches": BATCHES, "other": pipeline("select event from in into out;")}
+    between = {"batches": BATCHES, "other": PASSED}
     Path("main.troy").write_text(flow_of(*ways, "log -> out", lines=lines, log=log, out=NULL, **between))
     said = CliRunner().invoke(app(), ["check", "main.troy"]).stdout
     assert ("each event that comes here from lines is appended once, also after kill -9" in said) == once
@@ -101,7 +101,12 @@ FILTER = pipeline("select event from in where event.n > 1 into out;")
 
 
 def filtered(*ways: str, **more: str) -> str:
-    nodes = {"before": FILTER, "after": FILTER, "counted": BATCHES, "tcp": lines_in("tcp_server", url="127.0.0.1:4242")}
+    nodes = {
+        "before": FILTER,
+        "after": FILTER,
+        "counted": BATCHES,
+        "tcp": lines_in("tcp_server", url="127.0.0.1:4242"),
+    }
     out = lines_out("file", path="out", mode="append")
     return flow_of(*ways, log=STATE, out=out, **nodes, **more)
 
@@ -111,7 +116,10 @@ def filtered(*ways: str, **more: str) -> str:
     [
         (["tcp -> log", "log -> after -> out"], True),
         (["tcp -> before -> log -> out"], False),
-        (["tcp -> log", "log -> after -> out", "log -> more"], False),  # before the log it would filter for that sink too
+        (
+            ["tcp -> log", "log -> after -> out", "log -> more"],
+            False,
+        ),  # before the log it would filter for that sink too
         (["tcp -> log", "log -> counted -> out"], False),
     ],
 )
@@ -124,8 +132,6 @@ def test_a_filter_behind_a_log_that_could_stand_before_it(ways: list[str], told:
         "what log sends again"
     )
     assert (note in ran.stdout.splitlines()) == told
-
-
 
 
 def test_a_long_sentence_is_printed_once() -> None:

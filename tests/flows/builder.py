@@ -60,6 +60,9 @@ def pipeline(body: str) -> Pipeline:
     return Pipeline(body if body.lstrip().startswith(("into", "args")) else f"pipeline {body}")
 
 
+PASSED: Final = pipeline("select event from in into out;")
+
+
 def flow_of(*ways: str, name: str = "main", beside: str = "", **nodes: str) -> str:
     """`nodes`: of each connector what stands behind `from`; or a `pipeline`. `beside`: more statements of the flow."""
     steps = [step for way in ways for step in pairwise(way.split(" -> "))]

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.flows.builder import NULL, flow_of, plain
 from tests.lang.world import REGISTRY, assembled
 from tests.nodes.world import World
 from walflow import CodecUse, Connector, Recalled, Traits
@@ -125,35 +126,14 @@ def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
     assert outlet.inflight == 0
 
 
-RECALLING = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector door from door;
-  define connector log from wal with config = {{"path": "log"}} end;
-  define connector null from null;
-  create connector door;
-  create connector log;
-  create connector null;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/door to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/null;
-  {more}
-end;
-deploy flow main;
-"""
-
-
 class Door(Connector):
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, recalls=("door", "key"))
 
 
-def recalling(world: World, more: str = "") -> dict[str, ConnectorNodes]:
+def recalling(world: World, *more: str) -> dict[str, ConnectorNodes]:
     registry: dict[str, type[Connector]] = {**REGISTRY, "door": Door}
-    made = build(assembled(RECALLING.format(more=more), registry=registry), world.metrics).connectors
+    text = flow_of("door -> log -> null", *more, door="door", log=plain("wal", path="log"), null=NULL)
+    made = build(assembled(text, registry=registry), world.metrics).connectors
     return {nodes.plan.id.name: nodes for nodes in made}
 
 
@@ -174,5 +154,5 @@ def test_a_source_is_told_what_its_log_has_before_it_may_send() -> None:
 
 def test_a_source_with_another_sink_is_told_nothing() -> None:
     """What the log has, the other one may not have got."""
-    made = recalling(World(), "connect /pipeline/before to /connector/null;")
+    made = recalling(World(), "door -> null")
     assert made["log"].sink.upstream.recalled_by == {}

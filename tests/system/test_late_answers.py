@@ -38,6 +38,8 @@ def asking(source: str, asked: str, script: str, *more: str) -> str:
         refused=lines_out("file", path="refused.jsonl", mode="truncate"),
         exit=plain("exit"),
     )
+
+
 EVENTS = 60_000  # more than one read of a file
 BINARY = TCP.replace('"json"', '"binary"')
 

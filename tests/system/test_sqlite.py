@@ -8,43 +8,23 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
-
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector tcp from tcp_server
-  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "log", "chunk_size": 65536, "sync": "SYNC"} end;
-  define connector db from sqlite with config = {"path": "out.db", "columns": {"n": "n"}} end;
-  define connector bad from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "bad.jsonl", "mode": "append"}
-  end;
-  create connector tcp;
-  create connector log;
-  create connector db;
-  create connector bad;
-  create pipeline echo from pipelines::passthrough;
-  create pipeline rows from pipelines::passthrough;
-  create pipeline letters from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/echo;
-  connect /pipeline/echo to /connector/log;
-  connect /pipeline/echo to /connector/tcp;
-  connect /connector/log to /pipeline/rows;
-  connect /pipeline/rows to /connector/db;
-  connect /connector/db/err to /pipeline/letters;
-  connect /pipeline/letters to /connector/bad;
-end;
-deploy flow main;
-"""
 
 
 def flow_in(directory: Path, sync: str = "always") -> Path:
     file = directory / "flow.troy"
-    file.write_text(FLOW.replace("SYNC", sync))
+    file.write_text(
+        flow_of(
+            "tcp -> log -> db",
+            "tcp -> tcp",
+            "db/err -> bad",
+            tcp=TCP,
+            log=plain("wal", path="log", chunk_size=65536, sync=sync),
+            db=plain("sqlite", path="out.db", columns={"n": "n"}),
+            bad=lines_out("file", path="bad.jsonl", mode="append"),
+        )
+    )
     return file
 
 
