@@ -41,27 +41,20 @@ def test_a_histogram_counts_a_bound_as_within() -> None:
     assert (histogram.counts, histogram.sum) == ([2, 2, 1], 104.0)
 
 
-@pytest.mark.parametrize(("type", "name"), ALL)
-def test_names_carry_their_unit_and_labels_are_of_a_closed_set(type: str, name: str) -> None:
-    family = TYPES[type][name] if type else CORE[name]
-    assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
-    assert name.endswith("_total") is (family.kind == "counter")
-    if family.kind == "info":
-        assert name.endswith("_info")
-    else:
-        assert set(family.labels) <= {
-            "flow",
-            "component",
-            "kind",
-            "type",
-            "port",
-            "reason",
-            "consumer",
-            "lane",
-            "outcome",
-        }
-    assert exposed(name).startswith("walflow_")
-    assert family.help.endswith(".")
+LABELS = {"flow", "component", "kind", "type", "port", "reason", "consumer", "lane", "outcome"}
+
+
+def test_names_carry_their_unit_and_labels_are_of_a_closed_set() -> None:
+    for type, name in ALL:
+        family = TYPES[type][name] if type else CORE[name]
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert name.endswith("_total") is (family.kind == "counter"), name
+        if family.kind == "info":
+            assert name.endswith("_info"), name
+        else:
+            assert set(family.labels) <= LABELS, name
+        assert exposed(name).startswith("walflow_")
+        assert family.help.endswith("."), name
 
 
 COUNTED = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compile.test_differential import compare
+from tests.examples import shared
 from walflow.cases import find, judge
 from walflow.cases.subject import read_subject
 
@@ -19,7 +20,7 @@ def test_case(name: str) -> None:
     assert not judge(BY_NAME[name]).problems
 
 
-@pytest.mark.parametrize("name", [case.name for case in FOUND.cases if case.refused is None])
+@pytest.mark.parametrize("name", shared([case.name for case in FOUND.cases if case.refused is None]))
 def test_the_plain_interpreter_and_every_way_to_decode_say_the_same(name: str) -> None:
     case = BY_NAME[name]
     subject = read_subject(case).subject
