@@ -635,7 +635,7 @@ async def test_a_long_line_that_ends_in_a_removed_file_leaves_by_err(tmp_path: P
         assert rejected(run) == [f"event of {2 << 20} bytes exceeds max_event_bytes, 1048576"]
 
 
-@pytest.mark.parametrize("count", [60, 600])
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.nightly)])
 async def test_many_lines_without_an_end_stop_no_other_file(tmp_path: Path, count: int) -> None:
     half = b"x" * 800_000
     for number in range(count):
