@@ -1,4 +1,5 @@
-"""The command `walflow`, outside the package, whose import alone takes a third of a second: Ctrl-C meanwhile is silent too."""
+"""The command `walflow`, outside the package, whose import alone takes a third of a second:
+Ctrl-C meanwhile is silent too."""
 
 import gc
 import sys

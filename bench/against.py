@@ -1,8 +1,8 @@
 """`python -m bench --against REV`: an older checkout and this one in turn, row by row, and what this one comes to.
 
 Both run with the packages of this environment, the flow files and the load generator of this checkout: only walflow
-itself differs. Each row is measured for both one right after the other, and the ratio of such a pair is what counts: the
-machine's mood is the same for both. Who is first changes from round to round.
+itself differs. Each row is measured for both one right after the other, and the ratio of such a pair is what counts:
+the machine's mood is the same for both. Who is first changes from round to round.
 """
 
 import os
@@ -55,7 +55,8 @@ class Comparison:
 
 
 def rows(only: str) -> list[Loaded]:
-    """walflow's own; without `only` those that say most in the least time. `only` may be keys, with commas between."""
+    """walflow's own; without `only` those that say most in the least time.
+    `only` may be keys, with commas between."""
     ours = [case for case in CASES if isinstance(case, Loaded) and isinstance(case.system, Walflow)]
     keys = only.split(",") if only else QUICK
     if all(any(case.key == key for case in ours) for key in keys):

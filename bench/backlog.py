@@ -33,8 +33,8 @@ QUIET: Final = 0.3  # seconds after the last byte, for one too many to come
 def build(
     path: Path, size: int, chunk: int = CHUNK, marks: Callable[[int], Mapping[str, Acked]] = lambda last: {}
 ) -> int:
-    """A log with `size` bytes of lines or a little more, all of them durable and none acked. How many lines. `marks`: what
-    single sinks have acked of so many."""
+    """A log with `size` bytes of lines or a little more, all of them durable and none acked. How many lines. `marks`:
+    what single sinks have acked of so many."""
     lines = made_lines(LINE)
     blocks = [lines[at : at + BLOCK * LINE] for at in range(0, len(lines) - BLOCK * LINE, BLOCK * LINE)]
     builder = Builder(str(path), b"bench-of-walflow", Acked(0, ()), chunk)

@@ -1,7 +1,7 @@
 """What decoding and encoding an event costs, codec by codec, within the process: `python -m bench.codecs`.
 
-A read of some 256 KiB is validated, decoded and encoded again, without sockets or a log around it. All codecs in turns; the
-least of many rounds counts, as other work on the machine only adds.
+A read of some 256 KiB is validated, decoded and encoded again, without sockets or a log around it. All codecs in
+turns; the least of many rounds counts, as other work on the machine only adds.
 """
 
 import sys
@@ -44,7 +44,10 @@ CASES: Final[Mapping[str, tuple[str, Mapping[str, object], object]]] = {
     "syslog, RFC 5424 with structured data": (
         "syslog",
         {},
-        b'<165>1 2003-10-11T22:14:15.003Z mymachine evntslog 7 ID47 [exampleSDID@32473 iut="3" eventID="1011"] An entry',
+        (
+            b'<165>1 2003-10-11T22:14:15.003Z mymachine evntslog 7 ID47 [exampleSDID@32473 iut="3" '
+            b'eventID="1011"] An entry'
+        ),
     ),
     "syslog, RFC 3164": (
         "syslog",

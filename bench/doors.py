@@ -1,4 +1,5 @@
-"""What a door costs: HTTP requests beside a handler that does nothing else, a followed file beside `tail -F` into `cat`."""
+"""What a door costs: HTTP requests beside a handler that does nothing else,
+a followed file beside `tail -F` into `cat`."""
 
 import json
 import os
@@ -132,7 +133,8 @@ def following(workdir: Path) -> Iterator[Reading]:
 
 @dataclass(frozen=True)
 class Followed:
-    """A file that grows as fast as it can be written, and how long it takes until most of it has arrived. Then all of it must."""
+    """A file that grows as fast as it can be written, and how long it takes until most of it has arrived.
+    Then all of it must."""
 
     key: str
     name: str

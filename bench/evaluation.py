@@ -1,8 +1,8 @@
 """What looking at an event costs within the process: `python -m bench.evaluation`.
 
-A select takes blocks of 2,600 JSON lines of 100 bytes, without sockets, codecs or a log around it: once without a misfit,
-once with one in a hundred (an array among records). Both in turns; the least of many rounds counts, as other work on the
-machine only adds.
+A select takes blocks of 2,600 JSON lines of 100 bytes, without sockets, codecs or a log around it: once without a
+misfit, once with one in a hundred (an array among records). Both in turns; the least of many rounds counts, as other
+work on the machine only adds.
 """
 
 import json
@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from walflow.codecs import JSON
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.diagnostics import render_all
 from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES
@@ -58,7 +58,8 @@ SELECTS: Final[Mapping[str, str]] = {
     "script: let, match of three": script(THREE),
     "script: the same with a counter": script(f"let state = state + 1; {THREE}", "state 0"),
     "script: match of records": script(
-        'match event of case %{level == "debug"} => drop case %{seq < 5, present ok} => drop case %{ok == true} => event default => drop end'
+        'match event of case %{level == "debug"} => drop case %{seq < 5, present ok} => drop case %{ok == '
+        "true} => event default => drop end"
     ),
     "script: let event.seen": script("let event.seen = true; event"),
     "script: for of five members": script("for event of case (k, v) => v end"),

@@ -71,7 +71,8 @@ def figure(name: str, key: str) -> Measure:
 
 
 def into_spark(document: Document) -> Sequence[float]:
-    """Rows a second of walflow's source, of each round, over the highest rate that Spark's socket source sustained."""
+    """Rows a second of walflow's source, of each round, over the highest rate that Spark's socket source
+    sustained."""
     cases = cast(Sequence[Mapping[str, Any]], document.spark.get("cases", ()))
     tries = cast(Sequence[Mapping[str, Any]], document.spark.get("socket", ()))
     best = max(_sustained(tries), default=0.0)

@@ -1,5 +1,5 @@
-"""Lanes of a log that are behind: how fast one catches up from files that are not in the page cache, how much memory that
-takes, and whether eight at eight places get the same.
+"""Lanes of a log that are behind: how fast one catches up from files that are not in the page cache, how much memory
+that takes, and whether eight at eight places get the same.
 
 The log is made by the engine, with the marks of its sinks, as if they had been away.
 """
@@ -75,8 +75,8 @@ def _flow(workdir: Path, ports: Mapping[str, int]) -> Path:
 
 def catch_up(workdir: Path, size: int) -> Mapping[str, float]:
     """`far` was away and has nothing of the log, `near` has all of it. The files are not in the page cache when `far`
-    listens. From the moment at which it is connected until it has the last byte. `dd` reads the same files before, past
-    the page cache: the best of two. Raises WrongResult, ServerFailed."""
+    listens. From the moment at which it is connected until it has the last byte. `dd` reads the same files before,
+    past the page cache: the best of two. Raises WrongResult, ServerFailed."""
     path = workdir / "backlog"
     lines = build(path, size, marks=lambda last: {"near": Acked(last), "far": Acked()})
     megabytes = lines * LINE / 1e6
@@ -129,8 +129,8 @@ def _forget(files: Sequence[Path]) -> None:
 
 
 def eight(workdir: Path, size: int) -> Mapping[str, float]:
-    """Eight lanes at eight places, each to a client that reads what comes. From the moment at which all are connected until
-    the first has all that it lacks. Raises WrongResult, ServerFailed."""
+    """Eight lanes at eight places, each to a client that reads what comes. From the moment at which all are connected
+    until the first has all that it lacks. Raises WrongResult, ServerFailed."""
     names = [f"sink{number}" for number in range(LANES)]
     lacks: dict[str, int] = {}
 
@@ -157,7 +157,8 @@ def eight(workdir: Path, size: int) -> Mapping[str, float]:
 
 
 def _race(listeners: Mapping[str, socket.socket], lacks: Mapping[str, int]) -> tuple[float, Mapping[str, int]]:
-    """Until the first has what it lacks: seconds, and what each had got. Then all get the rest. Raises WrongResult."""
+    """Until the first has what it lacks: seconds, and what each had got. Then all get the rest.
+    Raises WrongResult."""
     got = dict.fromkeys(lacks, 0)
     buffer = bytearray(256 << 10)
     with selectors.DefaultSelector() as ready:

@@ -19,8 +19,8 @@ class Load:
     what they can and never read. `speaks`: "redis" for an XADD a line, answered by its id; "ws" for a message a line;
     "msgpack" for the same values, each behind its length.
     `added`: what the system under test inserts before the end of each object. `stamped`: five members, one of them a
-    timestamp in nanoseconds; `wide`: six more; `picked`: `seq` and `level` of these come back. `misfits`: every hundredth
-    line is an array, and does not come back."""
+    timestamp in nanoseconds; `wide`: six more; `picked`: `seq` and `level` of these come back. `misfits`: every
+    hundredth line is an array, and does not come back."""
 
     size: int = 100  # bytes an event, its newline included
     connections: int = 1

@@ -200,8 +200,8 @@ class Generator:
 
 
 class Paced(Generator):
-    """One line at a time, on each connection in turn, at fixed times, also if earlier lines are not back. The time of a
-    line is from its write to the read that completes it."""
+    """One line at a time, on each connection in turn, at fixed times, also if earlier lines are not back. The time of
+    a line is from its write to the read that completes it."""
 
     def __init__(self, load: Load, target: Target) -> None:
         super().__init__(load, target)

@@ -31,8 +31,8 @@ def while_it_works(path: Path, pid: int, load: "subprocess.Popen[bytes]") -> Map
 
 
 def on_disk(path: Path) -> Mapping[str, float] | None:
-    """Of the records that are there, acked ones too; each chunk's header counts, and not what of it is unused. None for
-    too few of them."""
+    """Of the records that are there, acked ones too; each chunk's header counts, and not what of it is unused. None
+    for too few of them."""
     try:
         view = look(str(path))
         found = [record for record in records(view, 1, LAST) if not isinstance(record, Gap)]

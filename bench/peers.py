@@ -21,7 +21,8 @@ module(load="imtcp")
 module(load="mmjsonparse")
 template(name="raw" type="string" string="%rawmsg%\\n")
 ruleset(name="forward" {queue}) {{
-  {looks} action(type="omfwd" target="127.0.0.1" port="{forwards_to}" protocol="tcp" template="raw" action.resumeInterval="1")
+  {looks} action(type="omfwd" target="127.0.0.1" port="{forwards_to}" protocol="tcp" template="raw" \
+action.resumeInterval="1")
 }}
 input(type="imtcp" address="127.0.0.1" port="{port}" ruleset="forward")
 """

@@ -1,7 +1,8 @@
 """Where the time of a block goes within the process: `python -m bench.profile`.
 
-The blocks are those of `bench.evaluation`. Each step is measured alone, and the least of many rounds counts. One is the time
-in which the source validates the block: a flow that only passes events on does nothing else with their bytes.
+The blocks are those of `bench.evaluation`. Each step is measured alone, and the least of many rounds counts. One is
+the time in which the source validates the block: a flow that only passes events on does nothing else with their
+bytes.
 """
 
 import time

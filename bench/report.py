@@ -88,33 +88,35 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
 }
 INTROS: Final = {
     LATENCY: (
-        "Latency of a line of 100 bytes, from its write to the read that completes it. Lines are sent at fixed times, also "
-        "if earlier ones are not back yet. A floor is the same with a loop that does nothing else."
+        "Latency of a line of 100 bytes, from its write to the read that completes it. Lines are sent at fixed "
+        "times, also if earlier ones are not back yet. A floor is the same with a loop that does nothing else."
     ),
     SPACE: "Bytes of the log on the disk: records with header, tag and padding, and the headers of chunks.",
     REQUESTS: (
-        "HTTP requests of 32 connections, each with one request under way; an event has 100 bytes. `http_server` validates each "
-        "event, and answers once it is acked."
+        "HTTP requests of 32 connections, each with one request under way; an event has 100 bytes. `http_server` "
+        "validates each event, and answers once it is acked."
     ),
     FOLLOWED: (
-        "A file that grows as fast as it can be written, in lines of 100 bytes. The rate is that of the first 95 %. They have "
-        "arrived when the checkpoint of walflow says so, or behind `cat`. Behind the last event, a checkpoint waits for half "
-        "a second."
+        "A file that grows as fast as it can be written, in lines of 100 bytes. The rate is that of the first 95 %. "
+        "They have arrived when the checkpoint of walflow says so, or behind `cat`. Behind the last event, a "
+        "checkpoint waits for half a second."
     ),
     RESTART: (
-        "Restart with a log full of blocks of 64 KiB. First the time from the start of the process to `ready`. Then the whole "
-        "log is sent to a client that only reads. The row of 10 GB is measured once."
+        "Restart with a log full of blocks of 64 KiB. First the time from the start of the process to `ready`. Then "
+        "the whole log is sent to a client that only reads. The row of 10 GB is measured once."
     ),
     LAG: (
-        "A log with two sinks in lanes. One has all events; the other was away and has none. When it is back, its client reads "
-        "all of them, from files that are not in the page cache. `dd bs=1M iflag=direct` reads the same files before. The row "
-        "of 10 GB is measured once."
+        "A log with two sinks in lanes. One has all events; the other was away and has none. When it is back, its "
+        "client reads all of them, from files that are not in the page cache. `dd bs=1M iflag=direct` reads the same "
+        "files before. The row of 10 GB is measured once."
     ),
     EIGHT: (
-        "Eight clients of one log, each in a lane and at another place, until the first has all that it lacks. The files are in "
-        "the page cache."
+        "Eight clients of one log, each in a lane and at another place, until the first has all that it lacks. The "
+        "files are in the page cache."
     ),
-    RECOVERY: "Recovery reads and verifies a log of one chunk. `dd` and `cksum` read the same file from the page cache.",
+    RECOVERY: (
+        "Recovery reads and verifies a log of one chunk. `dd` and `cksum` read the same file from the page cache."
+    ),
 }
 
 
@@ -131,10 +133,11 @@ def head(document: Document) -> str:
     machine, settings = document.machine, document.settings
     return (
         f"`python -m bench --rounds {settings['rounds']:g} --seconds {settings['seconds']:g}`: medians of "
-        f"{settings['rounds']:g} {'round' if settings['rounds'] == 1 else 'rounds'}. The systems run in turn, each for "
-        f"{settings['seconds']:g} s after a warm-up of {settings['warmup']:g} s. {machine['cpus']} CPUs ({machine['cpu']}) are "
-        f"shared by the system and the load generator. Linux {machine['kernel']}, Python {machine['python']}{_peers(machine)}. "
-        f"Load average before the run: {machine['load']}. Everything sent came back and was compared."
+        f"{settings['rounds']:g} {'round' if settings['rounds'] == 1 else 'rounds'}. The systems run in turn, each "
+        f"for {settings['seconds']:g} s after a warm-up of {settings['warmup']:g} s. {machine['cpus']} CPUs "
+        f"({machine['cpu']}) are shared by the system and the load generator. Linux {machine['kernel']}, Python "
+        f"{machine['python']}{_peers(machine)}. Load average before the run: {machine['load']}. "
+        "Everything sent came back and was compared."
     )
 
 

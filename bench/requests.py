@@ -82,7 +82,8 @@ class Asking:
 
 
 def main() -> None:
-    """`python -m bench.requests '{"requests": …, "target": …, "warmup": s, "seconds": s}'` prints the result as JSON."""
+    """`python -m bench.requests '{"requests": …, "target": …, "warmup": s, "seconds": s}'` prints the result as
+    JSON."""
     order = json.loads(sys.argv[1])
     asking = Asking(Requests(**order["requests"]), Target(**order["target"]))
     print(json.dumps(asking.run(order["warmup"], order["seconds"])))

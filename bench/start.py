@@ -1,8 +1,8 @@
 """How long a start takes, and what the number of pipelines adds to it: `python -m bench.start [ROUNDS]`.
 
-The daemon is started as a user would start it, with one pipeline and with a hundred, in turns. A start takes from the call of the
-program to its log line `running`. Each pipeline looks at each event and makes a new record, and no two are alike. Beside the time,
-the seconds of processor that it took: these say more where other work shares the machine.
+The daemon is started as a user would start it, with one pipeline and with a hundred, in turns. A start takes from the
+call of the program to its log line `running`. Each pipeline looks at each event and makes a new record, and no two
+are alike. Beside the time, the seconds of processor that it took: these say more where other work shares the machine.
 """
 
 import json

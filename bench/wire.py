@@ -76,7 +76,8 @@ class Wire:
 
 
 class RedisWire(Wire):
-    """An id is two lines. Ids are not known in advance; at the end XLEN says that there is the right number of entries."""
+    """An id is two lines. Ids are not known in advance;
+    at the end XLEN says that there is the right number of entries."""
 
     _lines = 0
 

@@ -110,8 +110,8 @@ class Demo:
     async def _act(self) -> None:
         async with asyncio.TaskGroup() as group:
             kills = group.create_task(self._kill_repeatedly())
-            # on a machine with other work a start takes longer, and the last kill would come after the last line; or the first
-            # line would never be sent
+            # on a machine with other work a start takes longer, and the last kill would come after the last line; or
+            # the first line would never be sent
             group.create_task(
                 self._traffic.flow(self._plan.seconds, lambda: not kills.done() or not self._traffic.echoed)
             )
@@ -254,8 +254,8 @@ def _run(plan: Plan, workdir: Path, console: Console) -> Outcome:
         else f"{plan.rate:,.0f} numbered lines a second"
     )
     console.print(
-        f"\n[bold]walflow run {_short(plan.flow)}[/]: what comes by TCP is logged, then written to {FILE} and sent back."
-        f"\n{plan.connections} clients send {rate}; {_kills(plan.kills)} of the server. Seed {plan.seed}.\n"
+        f"\n[bold]walflow run {_short(plan.flow)}[/]: what comes by TCP is logged, then written to {FILE} and sent "
+        f"back.\n{plan.connections} clients send {rate}; {_kills(plan.kills)} of the server. Seed {plan.seed}.\n"
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_terminated(Demo(plan, workdir, console)))

@@ -1,4 +1,5 @@
-"""Clients that send numbered lines and want each back: after a lost connection they send again what was not echoed."""
+"""Clients that send numbered lines and want each back: after a lost connection they send again what was not
+echoed."""
 
 import asyncio
 from collections import deque
@@ -142,8 +143,8 @@ class Traffic:
         return self.sent == self.echoed
 
     async def flow(self, seconds: float, wanted: Callable[[], bool] = lambda: False) -> None:
-        """Lets lines become due for so long, and while more are `wanted`, but no longer than LONGER times as long. At the
-        end none is due that was not sent."""
+        """Lets lines become due for so long, and while more are `wanted`, but no longer than LONGER times as long. At
+        the end none is due that was not sent."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         for client in cycle(self.clients):

@@ -45,7 +45,8 @@ class Lines:
         start = (id * 61 + client) % 4096
         text = self._text[start : start + size]
         return (
-            f'{{"client":{client},"id":{id},"connection":{connection},"big":{id + 1}00000000000000000001,"text":"{text}"}}\n'
+            f'{{"client":{client},"id":{id},"connection":{connection},"big":{id + 1}00000000000000000001,'
+            f'"text":"{text}"}}\n'
         ).encode()
 
     def size(self, client: int, id: int) -> int:

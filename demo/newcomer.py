@@ -1,10 +1,13 @@
-"""The first session of a new user, typed into terminals: install, new, check, run, tap, top, break it, mend it, upgrade it.
+"""The first session of a new user, typed into terminals: install, new, check, run, tap, top, break it, mend it,
+upgrade it.
 
     python -m demo.newcomer              # prints the page
-    python -m demo.newcomer --write      # writes docs/howto/first-session.md; tests/docs/test_first_session.py compares it
+    python -m demo.newcomer --write      # writes docs/howto/first-session.md
 
-The wheel is built from this checkout. The new environment sees the packages of the present one, without walflow: so the
-session needs no network. What differs from run to run is masked, by RULES; nothing else is changed.
+tests/docs/test_first_session.py compares the page.
+
+The wheel is built from this checkout. The new environment sees the packages of the present one, without walflow: so
+the session needs no network. What differs from run to run is masked, by RULES; nothing else is changed.
 """
 
 import os
@@ -108,7 +111,8 @@ What differs from run to run is masked:
 
 {rules}
 - each rate is 1.0, and the log lines of a start are sorted;
-- the ports are those of the flow file, and `--set url=…` and `--admin …` are left out, by which the program takes free ones.
+- the ports are those of the flow file, and `--set url=…` and `--admin …` are left out, by which \
+the program takes free ones.
 
 """
 
@@ -185,7 +189,8 @@ class Terminal:
         self.quietly("stty -echo")
 
     def close(self) -> None:
-        """After an error something may still run: the daemon ends at the second Ctrl-C, a hangup it takes for a reload."""
+        """After an error something may still run: the daemon ends at the second Ctrl-C,
+        a hangup it takes for a reload."""
         self._child.sendcontrol("c")
         self._child.sendcontrol("c")
         with suppress(pexpect.TIMEOUT, pexpect.EOF):

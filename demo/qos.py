@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from demo.listening import Listening, lives
+from demo.listener_process import ListenerProcess, lives
 from demo.server import ROOT, Server, ServerFailed, write_flow
 
 FLOWS: Final = ROOT / "flows" / "qos"
@@ -39,13 +39,13 @@ class Scene:
         self._shown = 0
         console.print(f"\n[bold]{title}[/]\n")
 
-    def show(self, listener: Listening, count: int) -> None:
+    def show(self, listener: ListenerProcess, count: int) -> None:
         """So many more events. Raises ServerFailed."""
         goal = len(listener.events()) + count
         wait_until(lambda: len(listener.events()) >= goal, lambda: f"event {goal} was not printed")
         self.catch_up(listener)
 
-    def catch_up(self, listener: Listening) -> None:
+    def catch_up(self, listener: ListenerProcess) -> None:
         text = listener.text()
         self._console.out(text[self._shown :], end="", highlight=False)
         self._shown = len(text)
@@ -66,7 +66,7 @@ def wait_until(true: Callable[[], bool], otherwise: Callable[[], str]) -> None:
 def walflow_dies(console: Console, workdir: Path, pace: float) -> bool:
     """Whether nothing is missing."""
     scene = Scene(console, "1. An event a second through a log on disk. walflow is killed, and started again.")
-    with Listening(workdir / "printed") as listener:
+    with ListenerProcess(workdir / "printed") as listener:
         listener.start()
         with Server(_persistent(workdir, listener, pace), workdir) as server:
             server.start()
@@ -86,7 +86,7 @@ def listener_dies(console: Console, workdir: Path, pace: float) -> bool:
         console,
         "2. The same, and the listener dies with an event in its socket. Two seconds later it is started again.",
     )
-    with Listening(workdir / "printed") as listener:
+    with ListenerProcess(workdir / "printed") as listener:
         listener.start()
         with Server(_persistent(workdir, listener, pace), workdir) as server:
             server.start()
@@ -104,12 +104,12 @@ def listener_dies(console: Console, workdir: Path, pace: float) -> bool:
         return _conclude(console, listener)
 
 
-def _persistent(workdir: Path, listener: Listening, pace: float) -> Path:
+def _persistent(workdir: Path, listener: ListenerProcess, pace: float) -> Path:
     args = {"url": f"127.0.0.1:{listener.port}", "interval": round(pace * 1e9)}
     return write_flow(workdir, FLOWS / "persistent.troy", args)
 
 
-def _conclude(console: Console, listener: Listening) -> bool:
+def _conclude(console: Console, listener: ListenerProcess) -> bool:
     printed = listener.events()
     twice = len(printed) - len(set(printed))
     good = True
@@ -128,7 +128,7 @@ def _conclude(console: Console, listener: Listening) -> bool:
 class Three:
     """The listeners of the round robin, and what each of them printed in each phase."""
 
-    def __init__(self, listeners: Sequence[Listening]) -> None:
+    def __init__(self, listeners: Sequence[ListenerProcess]) -> None:
         self.listeners = listeners
         self._before = [0] * len(listeners)
         self.table = Table("", *(f"ws{number}" for number in range(len(listeners))), box=None, pad_edge=False)
@@ -173,7 +173,7 @@ def round_robin(console: Console, workdir: Path, _: float) -> bool:
         console, "3. A thousand events a second through a log in memory, to three listeners that are killed by turns."
     )
     with ExitStack() as stack:
-        three = Three([stack.enter_context(Listening(workdir / f"ws{number}")) for number in range(3)])
+        three = Three([stack.enter_context(ListenerProcess(workdir / f"ws{number}")) for number in range(3)])
         for listener in three.listeners:
             listener.start("--back")
         urls = {f"ws{number}": f"127.0.0.1:{listener.port}" for number, listener in enumerate(three.listeners)}

@@ -1,4 +1,5 @@
-"""The ending: what the server delivered goes through a pipeline on Spark, whose windows have to add up to the ledger."""
+"""The ending: what the server delivered goes through a pipeline on Spark,
+whose windows have to add up to the ledger."""
 
 import importlib.util
 import json
@@ -89,10 +90,10 @@ def show(console: Console, file: Path, ledger: Ledger) -> bool:
     with console.status(f"walflow run {flow}: the lines of {file.name} go through a pipeline on Spark"):
         windows = _run(file, ledger)
     console.print(
-        f"[bold]walflow run {flow}[/]: the lines of {file.name} go through a pipeline on Spark, with a script, a `where` "
-        f"and a window of a second for each connection. Its {windows.number:,} windows add up to {windows.lines:,} lines: "
-        f"{windows.distinct:,} different ones, {windows.lines - windows.distinct:,} sent again; {windows.long:,} have "
-        f"{LONG:,} bytes of text or more. ({time.monotonic() - began:.0f} s)"
+        f"[bold]walflow run {flow}[/]: the lines of {file.name} go through a pipeline on Spark, with a script, a "
+        f"`where` and a window of a second for each connection. Its {windows.number:,} windows add up to "
+        f"{windows.lines:,} lines: {windows.distinct:,} different ones, {windows.lines - windows.distinct:,} sent "
+        f"again; {windows.long:,} have {LONG:,} bytes of text or more. ({time.monotonic() - began:.0f} s)"
     )
     if not windows.agree(ledger):
         console.print(

@@ -1,7 +1,7 @@
 """The Spark half of walflow. It stands alone: importable without walflow, so that `--py-files` can ship it.
 
-`format("walflow")` reads a log of a daemon. `pipeline(file, name)` runs a pipeline over any data; only that, when it is
-called, needs walflow.
+`format("walflow")` reads a log of a daemon. `pipeline(file, name)` runs a pipeline over any data; only that, when it
+is called, needs walflow.
 
 Spark imports every module named `pyspark_*` to find data sources, so this must be quick and never raise; and the
 daemon imports `pyspark_walflow.wire`, so nothing here may import pyspark before `DefaultSource` is asked for.

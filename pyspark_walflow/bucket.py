@@ -1,4 +1,5 @@
-"""The state of a bucket, and what it makes of some rows: as rows of Spark's, with where each stands and when it was made."""
+"""The state of a bucket, and what it makes of some rows: as rows of Spark's,
+with where each stands and when it was made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.region import Column, RefusedRow, RowBlock
 from pyspark_walflow.stage import ROWS
 from walflow_kernel.kept import NotAState, pack, unpack
-from walflow_kernel.shipping import Keeping
+from walflow_kernel.shipped import Keeping
 from walflow_kernel.state import State
 
 _arrow: Any = pa
@@ -20,8 +21,8 @@ BEFORE: Final = -1  # the anchor of what comes of no event of these rows: the ev
 
 @dataclass
 class BucketState:
-    """`cells`: of the pipeline's nodes. `position`: of the last event; `nth`: how many rows it has made, by port. `time`: no
-    later event is older."""
+    """`cells`: of the pipeline's nodes. `position`: of the last event; `nth`: how many rows it has made, by port.
+    `time`: no later event is older."""
 
     cells: State
     position: int | None = None
@@ -53,8 +54,8 @@ class BucketState:
 
 
 class LeavingPort(NamedTuple):
-    """Of one port. `anchors`: for each row the number of the event that it is told with, or `BEFORE`; `times`: when time has
-    caused it, None for what an event has made."""
+    """Of one port. `anchors`: for each row the number of the event that it is told with, or `BEFORE`; `times`: when
+    time has caused it, None for what an event has made."""
 
     anchors: list[int]
     times: list[int | None]

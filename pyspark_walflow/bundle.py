@@ -1,8 +1,8 @@
-"""`python -m pyspark_walflow.bundle [DIRECTORY]`: this package, and the kernel that compiled pipelines call, as one file,
-pyspark_walflow.py, for `--py-files`.
+"""`python -m pyspark_walflow.bundle [DIRECTORY]`: this package, and the kernel that compiled pipelines call, as one
+file, pyspark_walflow.py, for `--py-files`.
 
-Why not a zip: the process in which Spark looks for data sources has no zip of `--py-files` on its path, nor has the one
-of an executor that reads what was found in this way. Single files are on the path of all of them.
+Why not a zip: the process in which Spark looks for data sources has no zip of `--py-files` on its path, nor has the
+one of an executor that reads what was found in this way. Single files are on the path of all of them.
 """
 
 import sys
@@ -15,7 +15,8 @@ from typing import Final
 PACKAGE: Final = "pyspark_walflow"
 KERNEL: Final = "walflow_kernel"
 HEAD: Final = '''\
-"""The Spark half of walflow in one file, for `spark-submit --py-files`. Made by `python -m pyspark_walflow.bundle`."""
+"""The Spark half of walflow in one file, for `spark-submit --py-files`. \
+Made by `python -m pyspark_walflow.bundle`."""
 
 import contextlib
 import importlib.abc
@@ -48,7 +49,8 @@ def show_to_planners(directory):
     if os.path.basename(directory).startswith("userFiles-"):  # the driver's
         with contextlib.suppress(OSError):
             os.makedirs(os.path.join(directory, "streaming_job"), exist_ok=True)
-            os.symlink(os.path.abspath(__file__), os.path.join(directory, "streaming_job", os.path.basename(__file__)))
+            link = os.path.join(directory, "streaming_job", os.path.basename(__file__))
+            os.symlink(os.path.abspath(__file__), link)
 
 
 show_to_planners(os.path.dirname(os.path.abspath(__file__)))

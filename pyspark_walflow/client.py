@@ -71,10 +71,10 @@ class Client:
         self, first: int, end: int, consumer: str, *, summed: bool = True, files: bool = False
     ) -> Iterator[tuple[int, memoryview] | LostPositions | FilePart]:
         """(seed, whole records) of positions `first` to `end`, the latter excluded, in order; the first and the last
-        record may reach beyond. The bytes are valid until the next of them is asked for. To leave it before its end is to
-        leave a connection that is of no use any more. `summed` False: the caller verifies the checksums of the records, so
-        their frames need none. `files`: the caller can read files of the daemon's machine; then the daemon may say where the records
-        lie instead of sending them."""
+        record may reach beyond. The bytes are valid until the next of them is asked for. To leave it before its end
+        is to leave a connection that is of no use any more. `summed` False: the caller verifies the checksums of the
+        records, so their frames need none. `files`: the caller can read files of the daemon's machine; then the
+        daemon may say where the records lie instead of sending them."""
         fields: dict[str, object] = {"first": first, "end": end, "consumer": consumer}
         if not summed:
             fields["summed"] = False

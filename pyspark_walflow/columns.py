@@ -3,9 +3,9 @@
     position long, ingest_ts timestamp, key string, value string       (value binary, where asked for)
     … ingest_ns long, meta string                                      (where asked for)
 
-A record has a checksum in its header for the header and one for the rest, both CRC-32C continued from a seed. They are
-checked where google_crc32c can be imported. Elsewhere they are not: then the daemon has checked the records when it
-took them from the disk, and the frame's checksum what came over the wire.
+A record has a checksum in its header for the header and one for the rest, both CRC-32C continued from a seed. They
+are checked where google_crc32c can be imported. Elsewhere they are not: then the daemon has checked the records when
+it took them from the disk, and the frame's checksum what came over the wire.
 """
 
 import struct
@@ -77,8 +77,8 @@ class Columns:
         self._tags = TagDecoder(metadata=metadata)
 
     def batches(self, seed: int, data: bytes | memoryview, first: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded. What comes
-        has no part of `data`.
+        """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded.
+        What comes has no part of `data`.
         Raises wire.Damaged for what no log holds, WalflowError for events that are not what the options say."""
         offsets = _offsets(data)
         headers = _headers(data, offsets)

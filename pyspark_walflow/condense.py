@@ -41,7 +41,8 @@ _SETTING: Final = re.compile(
     r"Could not parse Master URL|\[INVALID_CONF_VALUE|NumberFormatException|IllegalArgumentException"
 )
 _STANDING: Final = re.compile(  # our own lines, of what only a person can change; they say how
-    r"belongs to another checkpoint|asks for it too\. A consumer|this query reads log |the checkpoint is of |no consumer '"
+    r"belongs to another checkpoint|asks for it too\. A consumer|this query reads log |the checkpoint is of "
+    r"|no consumer '"
 )
 
 
@@ -64,9 +65,9 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
     hint = ""
     if others:
         hint = (
-            f"the checkpoint in {checkpoint} does not fit this query: put the query back that made it, or name another "
-            "`checkpoint` to begin anew behind what is committed (windows that are open in the old one are lost, and rows "
-            "of its last batch may come twice; files that a job writes go into another directory)"
+            f"the checkpoint in {checkpoint} does not fit this query: put the query back that made it, or name "
+            "another `checkpoint` to begin anew behind what is committed (windows that are open in the old one are "
+            "lost, and rows of its last batch may come twice; files that a job writes go into another directory)"
         )
     mistaken = any(base.__name__ == "AnalysisException" for base in type(error).__mro__)
     place = _place(error, job) if job is not None else ""
@@ -80,8 +81,8 @@ def condense(error: BaseException, checkpoint: str, job: str | None = None) -> T
 
 
 def _discreet(text: str, line: str, job: str | None) -> str:
-    """`line`, which is what `text` comes to, without what an event held; with the line of the job, where it comes from
-    there."""
+    """`line`, which is what `text` comes to, without what an event held; with the line of the job, where it comes
+    from there."""
     if TRACEBACK not in text:
         return discreet.of_spark(text, line)
     raised = last_of_traceback(text)

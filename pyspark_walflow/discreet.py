@@ -1,8 +1,8 @@
 """What may be told of an error: never what an event held.
 
-Spark quotes values in every message about data (SQLSTATE 22, and P0001, which a query raises itself), and what user code
-raises in a task may quote them too. Of such an error a log line has the class or the type; the text is for debugging.
-The daemon, which reads what Spark prints, uses this module as well.
+Spark quotes values in every message about data (SQLSTATE 22, and P0001, which a query raises itself), and what user
+code raises in a task may quote them too. Of such an error a log line has the class or the type; the text is for
+debugging. The daemon, which reads what Spark prints, uses this module as well.
 """
 
 import re

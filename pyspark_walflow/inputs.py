@@ -1,4 +1,5 @@
-"""The input of a pipeline that each event of its log comes to: `walflow.operators.to_spark` has put it into the metadata."""
+"""The input of a pipeline that each event of its log comes to:
+`walflow.operators.to_spark` has put it into the metadata."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -6,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from walflow_kernel import json
-from walflow_kernel.shipping import INPUT_META
+from walflow_kernel.shipped import INPUT_META
 
 _arrow: Any = pa
 

@@ -1,5 +1,5 @@
-"""A worker on the daemon's machine reads the log's files itself: the daemon says where the records lie, and their own checksums
-tell whether they are those. Then no event goes through the daemon or through a socket."""
+"""A worker on the daemon's machine reads the log's files itself: the daemon says where the records lie, and their own
+checksums tell whether they are those. Then no event goes through the daemon or through a socket."""
 
 import os
 import stat
@@ -13,12 +13,13 @@ WINDOW: Final = 1 << 20
 
 
 class UnreadableFile(OSError):
-    """This process may not open the file, or there is none where it looks: it has another user or another root directory."""
+    """This process may not open the file, or there is none where it looks:
+    it has another user or another root directory."""
 
 
 class FilePart(NamedTuple):
-    """Where records lie, one behind the other: in the file `path` from byte `offset` up to, but not including, `limit`. `seed`:
-    of their checksums."""
+    """Where records lie, one behind the other: in the file `path` from byte `offset` up to, but not including,
+    `limit`. `seed`: of their checksums."""
 
     path: str
     seed: int
@@ -34,8 +35,9 @@ class FilePart(NamedTuple):
         raise Damaged(f"a place in a file without {', '.join(cls._fields)}")
 
     def records(self, end: int, window: int = WINDOW) -> Iterator[memoryview]:
-        """Whole records in order, none of them verified, up to the one that has the last position before `end`. The bytes are
-        valid until the next of them is asked for. `window`: bytes read at a time, at least a header, unless one record has more. Raises UnreadableFile, OSError, and Damaged for what is no record."""
+        """Whole records in order, none of them verified, up to the one that has the last position before `end`. The
+        bytes are valid until the next of them is asked for. `window`: bytes read at a time, at least a header, unless
+        one record has more. Raises UnreadableFile, OSError, and Damaged for what is no record."""
         at, buffer = self.offset, memoryview(bytearray(window))
         fd = self._open()
         try:

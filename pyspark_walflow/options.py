@@ -69,41 +69,45 @@ OPTIONS: Final = (
     Option(
         "minRowsPerBatch",
         "1",
-        "a micro-batch waits until so many rows are in the log, but at most `maxTriggerDelay`. The first batch of a start does "
-        "not wait, nor does a batch of `maxBytesPerBatch` bytes",
+        "a micro-batch waits until so many rows are in the log, but at most `maxTriggerDelay`. The first batch of a "
+        "start does not wait, nor does a batch of `maxBytesPerBatch` bytes",
     ),
     Option(
         "maxTriggerDelay",
         "15m",
-        "how long after the batch before it a micro-batch waits for `minRowsPerBatch`; a number with `ms`, `s`, `m`, `h` or "
-        "`d`, alone: milliseconds",
+        "how long after the batch before it a micro-batch waits for `minRowsPerBatch`; a number with `ms`, `s`, `m`, "
+        "`h` or `d`, alone: milliseconds",
     ),
     Option("maxBytesPerBatch", "64m", "the most bytes of a micro-batch, about; a number, also with `k`, `m`, `g`"),
     Option(
         "numPartitions",
         "auto",
-        "number of tasks of a batch; `auto`: one for each 16 MiB, but at least `minPartitions` and at most `maxPartitions`",
+        (
+            "number of tasks of a batch; `auto`: one for each 16 MiB, "
+            "but at least `minPartitions` and at most `maxPartitions`"
+        ),
     ),
     Option("minPartitions", "1", "with `numPartitions` `auto`: the fewest tasks of a batch"),
     Option(
         "maxPartitions",
         "auto",
-        "with `numPartitions` `auto`: the most tasks of a batch. `auto`: the driver's number of processors, for Spark does not "
-        "tell a source how many the executors have; on a cluster give `spark.sparkContext.defaultParallelism`",
+        "with `numPartitions` `auto`: the most tasks of a batch. `auto`: the driver's number of processors, for "
+        "Spark does not tell a source how many the executors have; on a cluster give "
+        "`spark.sparkContext.defaultParallelism`",
     ),
     Option("value", "string", "`string`, or `binary` for events that are not UTF-8"),
     Option(
         "metadata",
         "false",
-        "`true`: two more columns: `ingest_ns long`, the time of arrival to the nanosecond, and `meta string`, the event's "
-        "metadata as JSON, or null",
+        "`true`: two more columns: `ingest_ns long`, the time of arrival to the nanosecond, and `meta string`, the "
+        "event's metadata as JSON, or null",
     ),
     Option("failOnDataLoss", "true", "`false`: lost positions are logged, and the query continues after them"),
     Option(
         "localFiles",
         "true",
-        "a worker on the daemon's machine reads the log's files itself if it may, and verifies them; the daemon only says where "
-        "the events are. `false`: they come over the connection",
+        "a worker on the daemon's machine reads the log's files itself if it may, and verifies them; the daemon only "
+        "says where the events are. `false`: they come over the connection",
     ),
     Option("pollMs", "500", "milliseconds that the daemon waits for the next event before it answers"),
     Option(
@@ -260,8 +264,8 @@ class _Given:
 
 
 def of_table(given: Mapping[str, str]) -> dict[str, str]:
-    """What stands in OPTIONS of a table in Spark's catalog, if it is one: it comes twice, once behind `option.`, among
-    properties of the table's."""
+    """What stands in OPTIONS of a table in Spark's catalog, if it is one: it comes twice, once behind `option.`,
+    among properties of the table's."""
     return {name[len(COPY) :]: value for name, value in given.items() if name.lower().startswith(COPY)}
 
 
@@ -283,7 +287,10 @@ def _number(name: str, text: str, least: int, most: int, takes: str = "") -> int
 
 def _unknown(name: str, known: Collection[str]) -> str:
     if name.lower() == "token":
-        return "a token is never a plain option, those show in plans and logs: put it into a file, and its name into tokenFile"
+        return (
+            "a token is never a plain option, those show in plans and logs: put it into a file, "
+            "and its name into tokenFile"
+        )
     if name.lower() == "path":
         return "load() takes no path: the log is where options host and port say"
     for kafkas, instead in HINTS.items():

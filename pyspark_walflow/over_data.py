@@ -5,8 +5,8 @@
     counted = pipeline("flow.troy", "counting", args={"least": 10})(spark.read.text("old/"))
     counted.where("port = 'out'").select("value").write.text("new/")
 
-It works the same over a stream. walflow is imported here, on the driver, when `pipeline` is called, and nowhere else: what
-goes to the executors is generated source, `walflow_kernel` and this package.
+It works the same over a stream. walflow is imported here, on the driver, when `pipeline` is called, and nowhere else:
+what goes to the executors is generated source, `walflow_kernel` and this package.
 """
 
 import sys
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark_walflow import bundle
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.requirement import require_spark
-from walflow_kernel.shipping import ShippedPipeline, missing
+from walflow_kernel.shipped import ShippedPipeline, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,16 +41,17 @@ def pipeline(
     flush: bool = False,
 ) -> "Callable[[DataFrame], DataFrame]":
     """The pipeline `name` of a flow file. `args`: what it is created with. `column`: the one with the events, text or
-    bytes; `value`, unless another is the only one of such a type. `port`: the input that all rows come to; without it rows
-    come to `in`, or to what their column `port` says if the pipeline has several inputs.
+    bytes; `value`, unless another is the only one of such a type. `port`: the input that all rows come to; without it
+    rows come to `in`, or to what their column `port` says if the pipeline has several inputs.
 
-    Columns `position` (long), `ingest_ns` (long) or `ingest_ts` (timestamp), and `meta` (JSON text) are taken for what they
-    say, where they are there. Raises WalflowError for what is wrong with the file or cannot run on Spark, and for a
-    Spark that is too old.
+    Columns `position` (long), `ingest_ns` (long) or `ingest_ts` (timestamp), and `meta` (JSON text) are taken for
+    what they say, where they are there. Raises WalflowError for what is wrong with the file or cannot run on Spark,
+    and for a Spark that is too old.
 
-    A pipeline with state takes its rows in the order of `position`; without such a column in the order of Spark's partitions.
-    `buckets`: into how many parts the groups of its windows are dealt, 8 unless said. `flush`: windows that are open at the
-    end of the data are closed there, and not left out.
+    A pipeline with state takes its rows in the order of `position`; without such a column in the order of Spark's
+    partitions.
+    `buckets`: into how many parts the groups of its windows are dealt, 8 unless said. `flush`: windows that are open
+    at the end of the data are closed there, and not left out.
     """
     require_spark()
     shipped = load(file, name, args or {}, buckets)
@@ -64,7 +65,8 @@ def load(
         from walflow.plan.second_host import load_pipeline
     except ImportError as error:
         raise WalflowError(
-            f"pipeline() needs walflow where the driver runs: install the checkout or its wheel into {sys.executable} ({error})"
+            "pipeline() needs walflow where the driver runs: install the checkout or its wheel into "
+            f"{sys.executable} ({error})"
         ) from None
     shipped, found = load_pipeline(Path(file), name, args, buckets)
     if shipped is None:
@@ -94,15 +96,15 @@ def run(
         return picked.mapInArrow(partial(run_stage, one.packed()), SCHEMA)
     if not frame.isStreaming:
         return _kept_to_the_end(one, picked, flush=flush)
-    from pyspark_walflow.keeping import unpack_results
+    from pyspark_walflow.keeper import unpack_results
 
     return _kept(one, picked).mapInArrow(unpack_results, SCHEMA)
 
 
 def _kept_to_the_end(shipped: ShippedPipeline, frame: "DataFrame", *, flush: bool) -> "DataFrame":
     """Spark sorts, on disk where it must, so a bucket may be larger than memory."""
-    from pyspark_walflow.dealing import DEALT, deal_rows
-    from pyspark_walflow.keeping import keep_sorted
+    from pyspark_walflow.dealer import DEALT, deal_rows
+    from pyspark_walflow.keeper import keep_sorted
     from pyspark_walflow.stage import SCHEMA
 
     assert shipped.keeping is not None
@@ -112,11 +114,11 @@ def _kept_to_the_end(shipped: ShippedPipeline, frame: "DataFrame", *, flush: boo
 
 
 def _kept(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
-    """One column, `packed`: see `keeping.unpack_results`."""
+    """One column, `packed`: see `keeper.unpack_results`."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
-    from pyspark_walflow.dealing import PACKED, deal_packed
-    from pyspark_walflow.keeping import RESULTS, STATE, keep_packed
+    from pyspark_walflow.dealer import PACKED, deal_packed
+    from pyspark_walflow.keeper import RESULTS, STATE, keep_packed
 
     packed = shipped.packed()
     dealt = stream.mapInArrow(partial(deal_packed, packed), PACKED)
@@ -125,15 +127,15 @@ def _kept(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
 
 
 def enveloped(shipped: ShippedPipeline, stream: "DataFrame") -> "DataFrame":
-    """Of the log in front of a pipeline: one column, `value`, with a line for the daemon for each event that leaves; see
-    `stage.run_enveloped`."""
+    """Of the log in front of a pipeline: one column, `value`, with a line for the daemon for each event that leaves;
+    see `stage.run_enveloped`."""
     from pyspark_walflow.stage import run_enveloped
 
     refuse_missing(stream.sparkSession, shipped)
     picked = stream.select("value", "position", "ingest_ns", "meta")
     if shipped.keeping is None:
         return picked.mapInArrow(partial(run_enveloped, shipped.packed()), "value string")
-    from pyspark_walflow.keeping import unpack_enveloped
+    from pyspark_walflow.keeper import unpack_enveloped
 
     return _kept(shipped, picked).mapInArrow(unpack_enveloped, "value string")
 
@@ -213,8 +215,8 @@ def refuse_missing(spark: "SparkSession", shipped: ShippedPipeline) -> None:
     lacking = sorted({str(row["name"]) for row in look.distinct().collect()})
     if lacking:
         raise WalflowError(
-            f"pipeline {shipped.source} needs {', '.join(lacking)}, which the executors' Python does not have: install it "
-            "there, or ship an environment that has it with --archives"
+            f"pipeline {shipped.source} needs {', '.join(lacking)}, which the executors' Python does not have: "
+            "install it there, or ship an environment that has it with --archives"
         )
 
 

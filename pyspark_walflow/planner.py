@@ -19,8 +19,8 @@ FIRST_DELAY: Final = 0.05
 LONGEST_DELAY: Final = 2.0
 
 ANEW: Final = (
-    "begin anew with another checkpoint and another output directory, for a new checkpoint counts its batches from 0 and "
-    "Spark's file sink leaves out numbers that its directory has had"
+    "begin anew with another checkpoint and another output directory, for a new checkpoint counts its batches from 0 "
+    "and Spark's file sink leaves out numbers that its directory has had"
 )
 
 
@@ -190,9 +190,9 @@ def line_of(error: Exception, endpoint: Endpoint) -> str:
             return f"{endpoint} does not accept the token: {error}"
         case RequestRefused(code=Code.NEW_CHECKPOINT):
             return (
-                f"{endpoint}: {error}. A new checkpoint counts its batches from 0, and Spark's file sink leaves out numbers "
-                "that its directory has had: those events would be lost. Go on with the other checkpoint; or write into "
-                'another directory, or to another sink, and say so: option("newCheckpoint", "accept")'
+                f"{endpoint}: {error}. A new checkpoint counts its batches from 0, and Spark's file sink leaves out "
+                "numbers that its directory has had: those events would be lost. Go on with the other checkpoint; "
+                'or write into another directory, or to another sink, and say so: option("newCheckpoint", "accept")'
             )
         case _ if str(endpoint) in str(error):
             return str(error)

@@ -18,8 +18,8 @@ class SourceProgress(NamedTuple):
 
 
 def sources_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
-    """Of `query.lastProgress`, or of its JSON. Spark names a source after a class, and has no lag of a Python source; the
-    offsets have both."""
+    """Of `query.lastProgress`, or of its JSON. Spark names a source after a class, and has no lag of a Python source;
+    the offsets have both."""
     found: list[SourceProgress] = []
     for source in progress.get("sources", []):
         start, end, latest = (_offset(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))

@@ -43,9 +43,9 @@ class Narrowed(NamedTuple):
 
 
 class Pushdown:
-    """What stands for the method `pushFilters`. While spark.sql.python.filterPushdown.enabled is false, Spark ends every
-    read of a source with a `pushFilters` of its own, and tells it from the base's by `__func__`. So this one passes for
-    the base's: where the setting is on, Spark calls it; where it is off, a read is what it was."""
+    """What stands for the method `pushFilters`. While spark.sql.python.filterPushdown.enabled is false, Spark ends
+    every read of a source with a `pushFilters` of its own, and tells it from the base's by `__func__`. So this one
+    passes for the base's: where the setting is on, Spark calls it; where it is off, a read is what it was."""
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
 

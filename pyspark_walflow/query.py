@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 from pyspark_walflow import bundle
 from pyspark_walflow.condense import JobRefusal
 from pyspark_walflow.quiet import CLOSES, LEAST
-from walflow_kernel.shipping import Keeping, shipped_of
+from walflow_kernel.shipped import Keeping, shipped_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     package: str
     report: int  # descriptor for what it has to say
     check: bool = False
-    pipeline: str | None = None  # a walflow_kernel.shipping.ShippedPipeline, packed, in base64
+    pipeline: str | None = None  # a walflow_kernel.shipped.ShippedPipeline, packed, in base64
 
     @property
     def local(self) -> bool:
@@ -145,8 +145,8 @@ def start(spark: "SparkSession", plan: Plan) -> list["StreamingQuery"]:
 
 
 def reading(plan: Plan, cores: int) -> dict[str, str]:
-    """Options of the stream. `cores`: of the executors that are there; a source cannot ask for it itself. More may come:
-    so what `conf` asks for counts as well."""
+    """Options of the stream. `cores`: of the executors that are there; a source cannot ask for it itself. More may
+    come: so what `conf` asks for counts as well."""
     if {"maxpartitions", "minpartitions"} & {name.lower() for name in plan.options}:
         return plan.options
     asked = _number(plan, "spark.executor.instances") * max(1, _number(plan, "spark.executor.cores"))
@@ -224,7 +224,10 @@ def refuse_change(plan: Plan) -> None:
     kept = _kept(plan)
     if not kept.exists() or kept.read_text() == _kept_text(plan) or not Path(plan.checkpoint, "state").exists():
         return
-    anew = "name another `checkpoint` to begin anew without them behind what is committed (rows of the last batch may come twice)"
+    anew = (
+        "name another `checkpoint` to begin anew without them behind what is committed (rows of the last batch "
+        "may come twice)"
+    )
     if plan.pipeline is not None:
         raise JobRefusal(
             f"the checkpoint in {plan.checkpoint} holds windows and `state` of this pipeline before it was changed",

@@ -1,8 +1,8 @@
 """Time that passes while nothing comes: what the source of a pipeline with windows tells Spark of it.
 
-A window is closed by time too, and Spark runs no batch without a new offset. So an offset may say what time it is: while no
-event comes, one that is later by and by makes a batch of one row, without a value, that says the time. The daemon's driver asks
-for this by options of its own, which are no options of a user's.
+A window is closed by time too, and Spark runs no batch without a new offset. So an offset may say what time it is:
+while no event comes, one that is later by and by makes a batch of one row, without a value, that says the time. The
+daemon's driver asks for this by options of its own, which are no options of a user's.
 """
 
 import time
@@ -20,8 +20,8 @@ RARER: Final = 10  # without an interval, the step is such a part of the time wi
 
 
 class Quiet(NamedTuple):
-    """`closes_ns`: after so long a time without an event no window is open. `least_ns`: the shortest interval of one; 0 where
-    scripts for ticks say when a window closes. Then time is told without an end, and ever more rarely."""
+    """`closes_ns`: after so long a time without an event no window is open. `least_ns`: the shortest interval of one;
+    0 where scripts for ticks say when a window closes. Then time is told without an end, and ever more rarely."""
 
     closes_ns: int
     least_ns: int
@@ -32,8 +32,8 @@ class Quiet(NamedTuple):
         return cls(int(given[CLOSES]), int(given[LEAST])) if CLOSES in given else None
 
     def next(self, told: int, since: int, now: int) -> int | None:
-        """The time to tell now, in nanoseconds; None: there is none to tell. `told`: the time that was told last; `since`: when an
-        event came last."""
+        """The time to tell now, in nanoseconds; None: there is none to tell. `told`: the time that was told last;
+        `since`: when an event came last."""
         last = since + self.closes_ns + TICK_NS
         if told > last:
             return None

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 
 from pyspark_walflow.columns import Columns
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.fetching import Range, fetch, tell
+from pyspark_walflow.fetch import Range, fetch, tell
 from pyspark_walflow.options import FROM_COMMITTED, Options
 from pyspark_walflow.planner import ANEW, KnownHead, Planned, Planner, Unreachable
 from pyspark_walflow.pushdown import Bounds, Narrowed, Pushdown, narrowed
@@ -86,7 +86,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if 0 < starting < head.floor:
             self._below_floor(starting)
             tell(
-                f"positions {starting} to {head.floor - 1} are gone; failOnDataLoss is false, so it begins behind them"
+                f"positions {starting} to {head.floor - 1} are gone; failOnDataLoss is false, "
+                "so it begins behind them"
             )
         return self._offset(max(starting, head.floor))
 
@@ -188,8 +189,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         place = place_of(offset)
         if place.consumer != self._options.consumer:
             raise WalflowError(
-                f"the checkpoint is of consumer {place.consumer!r}, and option consumer is {self._options.consumer!r}: "
-                f"go on as the first, or {ANEW}"
+                f"the checkpoint is of consumer {place.consumer!r}, and option consumer is "
+                f"{self._options.consumer!r}: go on as the first, or {ANEW}"
             )
         return place
 

@@ -12,7 +12,7 @@ from walflow_kernel import json, sound
 from walflow_kernel.errors import NotJson
 from walflow_kernel.moment import Moment
 from walflow_kernel.projection import event_decoder
-from walflow_kernel.shipping import Revived, Shipped
+from walflow_kernel.shipped import Revived, Shipped
 from walflow_kernel.state import Room, State
 from walflow_kernel.values import is_record
 
@@ -70,7 +70,8 @@ class LeavingRows(NamedTuple):
 
 
 class EventsRead(NamedTuple):
-    """The events that could be decoded. `events` may have no end. `metas`: of all rows; None where nothing is read of them."""
+    """The events that could be decoded. `events` may have no end. `metas`: of all rows;
+    None where nothing is read of them."""
 
     numbers: Sequence[int]
     events: Iterable[object]
@@ -161,7 +162,8 @@ class BlockRunner:
     def call(
         self, rows: RowBlock, read: EventsRead, time: int, state: State | None, room: Room | None, *, flush: bool
     ) -> tuple[list[Any], Sequence[Refused]]:
-        """What leaves by each exit, and what is refused: the number of the event, the reason, the line of the source."""
+        """What leaves by each exit, and what is refused: the number of the event, the reason,
+        the line of the source."""
         moment = Moment(time, self._salt)
         found, refused, _ = self._run(
             read.numbers, read.events, moment, rows.positions, {}, read.metas, rows.kept, state, room, flush

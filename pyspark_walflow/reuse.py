@@ -1,5 +1,6 @@
-"""PySpark gives a worker process one task after the other, and has it collect garbage between two. The collection looks at
-each object of each imported module, some 80,000: 42 ms of processor a task, in which 15 MB of a log could be read."""
+"""PySpark gives a worker process one task after the other, and has it collect garbage between two. The collection
+looks at each object of each imported module, some 80,000: 42 ms of processor a task,
+in which 15 MB of a log could be read."""
 
 import gc
 import os
@@ -12,8 +13,8 @@ _modules = 0  # that were imported when the last collection by `settle` was done
 
 
 def settle() -> None:
-    """To be called behind the rows of a task. What is there after the first task stays for the worker's life, so later
-    collections need not look at it. Without a Spark worker it does nothing."""
+    """To be called behind the rows of a task. What is there after the first task stays for the worker's life, so
+    later collections need not look at it. Without a Spark worker it does nothing."""
     global _modules
     if REUSED in os.environ and len(sys.modules) != _modules:  # a task may be the first that needs pandas
         _modules = len(sys.modules)

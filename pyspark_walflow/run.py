@@ -1,7 +1,8 @@
-"""`python -m pyspark_walflow.run flow.troy NAME --read json:in/ --write parquet:out/`: a pipeline over files, on Spark.
+"""`python -m pyspark_walflow.run flow.troy NAME --read json:in/ --write parquet:out/`: a pipeline over files, on
+Spark.
 
-Exit codes: 0 done; 2 an option is wrong; 65 the pipeline cannot run there; 66 there is nothing to read; 73 the output is
-there already; 78 Spark, Java or a Python package is missing; 1 anything else. What is wrong is one line.
+Exit codes: 0 done; 2 an option is wrong; 65 the pipeline cannot run there; 66 there is nothing to read; 73 the output
+is there already; 78 Spark, Java or a Python package is missing; 1 anything else. What is wrong is one line.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from pyspark_walflow.condense import JobRefusal, condense
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load, run
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m pyspark_walflow.run",
         description="Run a pipeline of a flow file over files, on Spark.",
-        epilog="What is written: port, position, nth, ingest_ns, meta, value, error. With `text`, only the values of --port.",
+        epilog=(
+            "What is written: port, position, nth, ingest_ns, meta, value, error. With `text`, "
+            "only the values of --port."
+        ),
     )
     parser.add_argument("flow", help="the flow file")
     parser.add_argument("name", help="the pipeline in it")
@@ -152,8 +156,8 @@ def _main(given: argparse.Namespace) -> int:
 
 
 def _look(given: argparse.Namespace, conf: Mapping[str, str]) -> None:
-    """What is wrong with the paths and can be seen before Spark starts. Paths of other file systems, and Hadoop's patterns, are
-    left to Spark."""
+    """What is wrong with the paths and can be seen before Spark starts. Paths of other file systems, and Hadoop's
+    patterns, are left to Spark."""
     master = given.master or conf.get("spark.master") or "local[*]"
     if not master.startswith("local") or "HADOOP_CONF_DIR" in os.environ or "spark.hadoop.fs.defaultFS" in conf:
         return

@@ -1,5 +1,5 @@
-"""`format("walflow")`. It can be imported where pyspark.sql.datasource can, so that it can name any other package that
-is missing."""
+"""`format("walflow")`. It can be imported where pyspark.sql.datasource can, so that it can name any other package
+that is missing."""
 
 import json
 from collections.abc import Mapping
@@ -78,8 +78,8 @@ def _schema(given: Mapping[str, str]) -> str:
 
 
 def _with_options(text: str, table: Mapping[str, str]) -> "StructType":
-    """Spark asks a table for its schema with the table's options, and reads it without them. So they travel in the schema,
-    or a table would be read from wherever the defaults are."""
+    """Spark asks a table for its schema with the table's options, and reads it without them. So they travel in the
+    schema, or a table would be read from wherever the defaults are."""
     from pyspark.sql import types
 
     kinds = {

@@ -3,8 +3,8 @@
     value string or binary, position long, ingest_ns long, meta string, port string         in; see `INPUT`
     port, position, nth, ingest_ns, meta, value, error                                      out; see `SCHEMA`
 
-A batch is one block: its events are judged, decoded and run together, as the daemon does. What fails is a row of the port
-`err`; no event ends the query.
+A batch is one block: its events are judged, decoded and run together, as the daemon does. What fails is a row of the
+port `err`; no event ends the query.
 """
 
 import pickle
@@ -22,7 +22,7 @@ from pyspark_walflow.inputs import with_ports
 from pyspark_walflow.region import BlockRunner, Column, LeavingRows, RefusedRow, RowBlock
 from pyspark_walflow.reuse import settle
 from walflow_kernel import json
-from walflow_kernel.shipping import ShippedPipeline, missing, revive
+from walflow_kernel.shipped import ShippedPipeline, missing, revive
 
 _arrow: Any = pa
 _compute: Any = pyarrow.compute

@@ -23,8 +23,10 @@ WHERE: Final = 38  # bytes of it
 
 
 class Shape(NamedTuple):
-    """`separator`: the byte that ends an event; LENGTHS: each stands behind its length; None: a record is one event. `key`: of all events, `keys`: of each.
-    `meta`, `metas`: the metadata as JSON, None where there is none; what an event has of its own is with what all have. None unless asked for."""
+    """`separator`: the byte that ends an event; LENGTHS: each stands behind its length; None: a record is one event.
+    `key`: of all events, `keys`: of each.
+    `meta`, `metas`: the metadata as JSON, None where there is none; what an event has of its own is with what all
+    have. None unless asked for."""
 
     separator: int | None
     key: str | None = None

@@ -1,8 +1,9 @@
-"""`python -m pyspark_walflow.trial REQUEST RESULT`: many small pipelines over many small inputs, in one streaming query.
+"""`python -m pyspark_walflow.trial REQUEST RESULT`: many small pipelines over many small inputs, in one streaming
+query.
 
 `walflow test --engine spark` starts it. REQUEST is JSON: `{"pipelines": [base64, …], "batches": [[row, …], …]}`, a
-row being `[pipeline, port, position, ingest_ns, meta, value]`. Each of `batches` becomes one micro-batch. RESULT gets a line
-of JSON for each row that leaves: `[pipeline, port, position, nth, ingest_ns, meta, value, error]`.
+row being `[pipeline, port, position, ingest_ns, meta, value]`. Each of `batches` becomes one micro-batch. RESULT gets
+a line of JSON for each row that leaves: `[pipeline, port, position, nth, ingest_ns, meta, value, error]`.
 """
 
 import base64
@@ -20,9 +21,9 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from pyspark_walflow.condense import condense
-from pyspark_walflow.dealing import PACKED, deal, from_bytes, packed_row
+from pyspark_walflow.dealer import PACKED, deal, from_bytes, packed_row
 from pyspark_walflow.driver import EX_CONFIG, versions
-from pyspark_walflow.keeping import RESULTS, STATE, keep_packed
+from pyspark_walflow.keeper import RESULTS, STATE, keep_packed
 from pyspark_walflow.query import Plan, session
 from pyspark_walflow.stage import COLUMNS, SCHEMA, columns_of, run_stage, unpacked
 

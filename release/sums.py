@@ -1,5 +1,5 @@
-"""SHA256SUMS over all files of a release, and its signature by OpenSSH, which every system has: no service is asked, and
-`packaging/allowed_signers` in the repository names whose keys count."""
+"""SHA256SUMS over all files of a release, and its signature by OpenSSH, which every system has: no service is asked,
+and `packaging/allowed_signers` in the repository names whose keys count."""
 
 import hashlib
 import subprocess
@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Final
 
 NAMESPACE: Final = "walflow-release"
-VERIFY: Final = f"ssh-keygen -Y verify -f allowed_signers -I release -n {NAMESPACE} -s SHA256SUMS.sig < SHA256SUMS && sha256sum -c SHA256SUMS"
+VERIFY: Final = (
+    f"ssh-keygen -Y verify -f allowed_signers -I release -n {NAMESPACE} -s SHA256SUMS.sig < SHA256SUMS && "
+    "sha256sum -c SHA256SUMS"
+)
 
 
 def write(folder: Path) -> Path:

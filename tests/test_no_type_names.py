@@ -47,7 +47,7 @@ WORDS: Final = {
         "walflow_kernel/std/type.py": "null, of the language",
         "walflow_kernel/values.py": "null, of the language",
     },
-    "spark": {"walflow/cli/doctor.py": "an extra", "walflow/engines.py": "the engine"},
+    "spark": {"walflow/cli/doctor.py": "an extra"},
     "tcp_server": {"walflow/cli/commands.py": "an example on the page of commands"},
     "wal": {"walflow/cli/__init__.py": "the command `walflow wal`"},
 }

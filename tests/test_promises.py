@@ -32,7 +32,7 @@ from walflow.cli.promises import from_a_file, in_a_row, lost_state
 from walflow.contract import Connector, risk_name
 from walflow.plan.assembly import StateDomain
 from walflow.warnings import registered
-from walflow_kernel.shipping import Keeping, ShippedPipeline, packed_text
+from walflow_kernel.shipped import Keeping, ShippedPipeline, packed_text
 
 TESTS = Path(__file__).parent
 
@@ -573,7 +573,7 @@ WRITTEN = {
     ],
     ("reference/spark.md", "`CREATE TABLE lake USING walflow OPTIONS (…)`"): [f"{STREAM}test_sql_reads_it"],
     ("reference/spark.md", "If that Python has no walflow, Spark says `DATA_SOURCE_NOT_FOUND`."): [
-        "pyspark_walflow/test_shipping.py::test_a_python_that_spark_was_not_told_of",
+        "pyspark_walflow/test_installed.py::test_a_python_that_spark_was_not_told_of",
     ],
     ("howto/spark-pipeline.md", "Below that level no line has the text of an error that may quote an event"): [
         "connectors/spark/job/test_driver_log.py::test_what_an_event_held_is_for_debugging_alone",

@@ -180,3 +180,11 @@ def test_a_receipt_that_was_withdrawn_says_nothing() -> None:
     whole.withdraw()
     part.ack("late")
     assert not settled
+
+
+def test_without_events_there_are_no_parts_and_it_is_acked() -> None:
+    settled: list[Receipt] = []
+    receipt = Receipt(settled.append, 0)
+    assert receipt.split([]) == []
+    assert settled == [receipt]
+    assert receipt.cause is None

@@ -1,7 +1,7 @@
 """walflow: connectors and pipelines wired along declared links, with a write-ahead log between them.
 
-What a connector, an operator, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what connectors on a
-network need. No other module is promised to keep its names.
+What a connector, an operator, a codec, a preprocessor or a postprocessor needs stands here, and in `walflow.net` what
+connectors on a network need. No other module is promised to keep its names.
 """
 
 from walflow import interrupted as interrupted  # before what takes a third of a second
@@ -19,12 +19,14 @@ from walflow.contract import (
     Guarantee,
     Half,
     Histogram,
+    HostSettings,
     Inlet,
     Marked,
     MessagePiece,
     MetricValue,
     Objection,
     Outlet,
+    PipelineHost,
     Ports,
     Recalled,
     Risk,
@@ -85,6 +87,7 @@ __all__ = [
     "Guarantee",
     "Half",
     "Histogram",
+    "HostSettings",
     "Inlet",
     "Item",
     "JobBlocks",
@@ -106,6 +109,7 @@ __all__ = [
     "OutPort",
     "Outlet",
     "PeerSink",
+    "PipelineHost",
     "Ports",
     "Processor",
     "Range",

@@ -7,9 +7,9 @@ GROWTH: Final = 1.5
 
 
 class Backoff:
-    """`first` seconds after one failure, each time `growth` times as long, up to `longest`. `draw`, if there is one, takes
-    a wait between the one before and the full one, so that many who failed together do not come back together. `most`:
-    failures in a row before it gives up; None: never."""
+    """`first` seconds after one failure, each time `growth` times as long, up to `longest`. `draw`, if there is one,
+    takes a wait between the one before and the full one, so that many who failed together do not come back together.
+    `most`: failures in a row before it gives up; None: never."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The clocks of the machine. What needs one is given `Clocks`, so that a test can turn it.
 
-The wall clock says what time it is, for people and for stamps. It is set: by NTP, by hand, when a machine wakes up. The
-monotonic clock is not, so it measures ages and deadlines. It means nothing in another process.
+The wall clock says what time it is, for people and for stamps. It is set: by NTP, by hand, when a machine wakes up.
+The monotonic clock is not, so it measures ages and deadlines. It means nothing in another process.
 """
 
 import time

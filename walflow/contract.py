@@ -1,9 +1,9 @@
 """The contract between a connector and walflow. A connector imports this, and nothing of the runtime.
 
 One coroutine, `Connector.run`, is the whole life of a connector. Objects that both halves share (a socket, a listener
-and its peers, a log) are its local variables. It connects, loops and cleans up in `async with`. Cancelling it ends both
-halves. Returning means that the source has no more events. Raising restarts both halves after a wait. There are no
-other lifecycle callbacks. Receipts from an earlier run have no effect.
+and its peers, a log) are its local variables. It connects, loops and cleans up in `async with`. Cancelling it ends
+both halves. Returning means that the source has no more events. Raising restarts both halves after a wait. There are
+no other lifecycle callbacks. Receipts from an earlier run have no effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +20,14 @@ from walflow.families import Families
 from walflow.needs import Need
 
 CONTRACT: Final = 2
-"""The version of what stands here and in `walflow`, `walflow.net` and `walflow.delivery`. docs/reference/connector-contract.md says
-what each one changed. A connector may say in `contract` which one it was written for."""
+"""The version of what stands here and in `walflow`, `walflow.net` and `walflow.delivery`.
+docs/reference/connector-contract.md says what each one changed.
+A connector may say in `contract` which one it was written for."""
 
 
 class Ports(NamedTuple):
-    """The ports that links may use. Empty `inputs`: there is no sink half; empty `outputs`: there is no source half."""
+    """The ports that links may use. Empty `inputs`: there is no sink half;
+    empty `outputs`: there is no source half."""
 
     inputs: tuple[str, ...] = ("in",)
     outputs: tuple[str, ...] = ("out", "err")
@@ -66,9 +68,9 @@ class Guarantee(NamedTuple):
     """The guarantees of a connector, as sentences that `walflow check` prints.
 
     `source`: which events are safe when they come in. `sink`: what an ack means. `warnings`: risks that an operator
-    should know before the start; `check --strict` fails on them. `notes`: facts to plan with, such as how much disk it
-    may use. A test holds each sentence. `once`: the sink recognises repeated events by their log positions; `check`
-    adds which parts of a path take the positions away.
+    should know before the start; `check --strict` fails on them. `notes`: facts to plan with, such as how much disk
+    it may use. A test holds each sentence. `once`: the sink recognises repeated events by their log positions;
+    `check` adds which parts of a path take the positions away.
     """
 
     source: str = ""
@@ -79,8 +81,8 @@ class Guarantee(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """Events of a source that the log behind it had not delivered when it was opened. `value`: what their metadata has
-    under `Traits.recalls`."""
+    """Events of a source that the log behind it had not delivered when it was opened. `value`: what their metadata
+    has under `Traits.recalls`."""
 
     value: object
     events: int
@@ -99,19 +101,19 @@ class Objection(NamedTuple):
 class Traits(NamedTuple):
     """What walflow asks of a connector type, besides its ports. It knows no type by its name.
 
-    `codec`: whether a definition names one. `messages`: it reads and writes messages. Without pre- and postprocessors,
-    each message is an event. It uses `Stream.feed_messages` and `Inlet.messages`. `decodes`: with a codec, each event that
-    it sends is what the codec made of bytes that came. `takes_bytes`: with a codec, the other side reads and writes
-    bytes, so something has to tell the events apart.
+    `codec`: whether a definition names one. `messages`: it reads and writes messages. Without pre- and
+    postprocessors, each message is an event. It uses `Stream.feed_messages` and `Inlet.messages`. `decodes`: with a
+    codec, each event that it sends is what the codec made of bytes that came. `takes_bytes`: with a codec, the other
+    side reads and writes bytes, so something has to tell the events apart.
 
     `transactional`: the source half needs the outcome of every block (a log, a broker's consumer). `forwards`: the
     source half sends on what the sink half accepts, as a log does; one ack domain ends there and the next begins.
     `passes`: of one that forwards, it sends on the events as they came; so `walflow test` can stand in for it.
     `positions`: the blocks that it sends have an `origin`; each event has a number in a log. `output_optional`: it is
-    no mistake if nothing is linked to its `out`, because others read it as well. `recalls`: of its events' metadata, the
-    two keys of what `Outlet.recalled` gives back. `answers`: all that the source half sends are answers to what the sink
-    half accepted, so a drain does not stop it. `frontier`: the sink half stores in its receiver, in the same commit as the
-    events, which positions of a log it has (`walflow.frontier`).
+    no mistake if nothing is linked to its `out`, because others read it as well. `recalls`: of its events' metadata,
+    the two keys of what `Outlet.recalled` gives back. `answers`: all that the source half sends are answers to what
+    the sink half accepted, so a drain does not stop it. `frontier`: the sink half stores in its receiver, in the same
+    commit as the events, which positions of a log it has (`walflow.frontier`).
     """
 
     codec: CodecUse = CodecUse.REQUIRED
@@ -129,9 +131,9 @@ class Traits(NamedTuple):
 
 
 class Connector(BaseModel):
-    """A connector type. Its fields are its configuration (the `config` record of a flow file). The fields' descriptions
-    are the reference. `traits` says what it is: `Traits(messages=True)`, or of a class that is derived from another,
-    `Other.traits._replace(messages=True)`. `families` says what each metric means that it counts."""
+    """A connector type. Its fields are its configuration (the `config` record of a flow file). The fields'
+    descriptions are the reference. `traits` says what it is: `Traits(messages=True)`, or of a class that is derived
+    from another, `Other.traits._replace(messages=True)`. `families` says what each metric means that it counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -146,7 +148,8 @@ class Connector(BaseModel):
         return self.ports
 
     def sink_codec(self, codec: Codec | None) -> Codec | None:
-        """The codec in which events come to this instance's sink half, if it is not `codec`. None: each comes as it is."""
+        """The codec in which events come to this instance's sink half, if it is not `codec`.
+        None: each comes as it is."""
         return codec
 
     def mixed(self) -> bool:
@@ -154,15 +157,15 @@ class Connector(BaseModel):
         return False
 
     def parts(self) -> bool:
-        """Whether this instance's source half sends to each of `Outlet.lanes` on its own, so that a sink that is away stops
-        only its own lane."""
+        """Whether this instance's source half sends to each of `Outlet.lanes` on its own, so that a sink that is away
+        stops only its own lane."""
         return False
 
     def resends(self) -> bool:
-        """Whether this instance's source half sends events again that failed, or were not acked before a crash, and forgets
-        events that are acked. A log does, and a file that is followed. If it is not `transactional` (it uses `Stream.mark`),
-        its only preprocessor may be one that cuts a stream into events, as `separate`: otherwise no byte of the stream is
-        known at which an event begins."""
+        """Whether this instance's source half sends events again that failed, or were not acked before a crash, and
+        forgets events that are acked. A log does, and a file that is followed. If it is not `transactional` (it uses
+        `Stream.mark`), its only preprocessor may be one that cuts a stream into events, as `separate`: otherwise no
+        byte of the stream is known at which an event begins."""
         return self.traits.transactional
 
     def has_offsets(self) -> bool:
@@ -195,12 +198,36 @@ class Connector(BaseModel):
         raise NotImplementedError
 
 
+class HostSettings(BaseModel):
+    """What the head of a pipeline says to its host, as `#!config TYPE = {…}`, and `--spark-config` for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def parts(self) -> int | None:
+        """Into how many parts the groups of windows are dealt. None: as many as walflow thinks right."""
+        return None
+
+
+class PipelineHost(Connector):
+    """A connector that keeps what reaches it, and runs a pipeline on that. The entry-point group `walflow.roles` names
+    it as `engine`; then its type is a place where pipelines may run."""
+
+    settings: ClassVar[type[HostSettings]]
+
+    @classmethod
+    def hosting(cls, settings: HostSettings, pipeline: str, folder: str) -> Self:
+        """The instance that runs `pipeline`, a `walflow_kernel.shipped.PackedText`. `settings` are of its `settings`.
+        `folder`: where it may keep files, relative to --workdir. Raises pydantic's ValidationError."""
+        raise NotImplementedError
+
+
 class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
 class Scheduler(Protocol):
-    """The functions of an event loop that the runtime uses; tests pass a fake. Each run of a connector has its own."""
+    """The functions of an event loop that the runtime uses; tests pass a fake.
+    Each run of a connector has its own."""
 
     def time(self) -> float:
         """Monotonic seconds."""
@@ -223,8 +250,8 @@ class Scheduler(Protocol):
         ...
 
     def fetch(self, job: Callable[[], None], done: Callable[[BaseException | None], None], *, of: str = "") -> None:
-        """Does the same on another thread, for reads: what is submitted does not wait for them. `of`: the name of who reads,
-        if it is not the connector itself but one of its lanes. Each has a thread of its own."""
+        """Does the same on another thread, for reads: what is submitted does not wait for them. `of`: the name of who
+        reads, if it is not the connector itself but one of its lanes. Each has a thread of its own."""
         ...
 
 
@@ -242,8 +269,9 @@ class Histogram(Protocol):
 
 
 class FailedPart(NamedTuple):
-    """Neighbours that failed together and wait to be sent again. `position`: of the first, in its log or since the start. `tries`: how
-    often they failed; `attempts`: those that count (docs/concepts/contraflow.md). `seconds`: until the next try."""
+    """Neighbours that failed together and wait to be sent again. `position`: of the first, in its log or since the
+    start. `tries`: how often they failed; `attempts`: those that count (docs/concepts/contraflow.md).
+    `seconds`: until the next try."""
 
     position: int
     events: int
@@ -300,17 +328,18 @@ class Half(Protocol):
     def scheduler(self) -> Scheduler: ...
 
     def explain(self, tell: Callable[[], str]) -> None:
-        """`tell` says in words what the run waits for, for `walflow status` and `/readyz`: a peer that is away before the run is up, or
-        another program that starts. "": nothing. Call it again when that changes."""
+        """`tell` says in words what the run waits for, for `walflow status` and `/readyz`: a peer that is away before
+        the run is up, or another program that starts. "": nothing. Call it again when that changes."""
         ...
 
     def counter(self, name: str) -> Counter:
-        """`name` in base units with `_total`, for instance "orphaned_events_total". `Connector.families` has its help."""
+        """`name` in base units with `_total`, for instance "orphaned_events_total".
+        `Connector.families` has its help."""
         ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """`read` is called at each scrape of the metrics until this run ends. It must not block. `labels` tell several
-        gauges of the same name apart; they must have few values."""
+        """`read` is called at each scrape of the metrics until this run ends. It must not block. `labels` tell
+        several gauges of the same name apart; they must have few values."""
         ...
 
     def histogram(self, name: str, bounds: Sequence[float], **labels: str) -> Histogram: ...
@@ -320,8 +349,8 @@ class Half(Protocol):
         ...
 
     def fatal(self, error: WalflowError) -> NoReturn:
-        """Ends the process at once, with the error's line and its exit code. For a log whose acks would not be true any
-        more."""
+        """Ends the process at once, with the error's line and its exit code. For a log whose acks would not be true
+        any more."""
         ...
 
     def stop(self, *, graceful: bool) -> None:
@@ -333,14 +362,15 @@ class Half(Protocol):
 class Upstream(NamedTuple):
     """What is known of the sources whose events come to a sink, and of the ways by which they come.
 
-    `behind_log`: a source that resends is upstream: it forgets events that are acked. `sole_path`: each block comes at
-    most once (no second way here from the same source). `straight`: and each log upstream comes here by links and
+    `behind_log`: a source that resends is upstream: it forgets events that are acked. `sole_path`: each block comes
+    at most once (no second way here from the same source). `straight`: and each log upstream comes here by links and
     stateless selects alone: what it settles, this sink has. `straight_files`: and so does each file upstream that is
     followed.
 
     `replaceable`: others can take what this sink cannot deliver now: it is reached by ways that choose alone (a round
     robin). Then it triggers until it can deliver, from the start, and on triggering it fails what it holds instead of
-    holding it. If only a try shows whether it can, it restores after a backoff, and triggers again when the try fails.
+    holding it. If only a try shows whether it can, it restores after a backoff, and triggers again when the try
+    fails.
 
     `recalled_by`: for a log, the sources of which it is the only sink, and `Traits.recalls` of each.
     """
@@ -354,9 +384,9 @@ class Upstream(NamedTuple):
 
 
 class Inlet(Half, Protocol):
-    """The interface of the sink half. Blocks arrive in the connector's own codec and framing (with CodecUse.FORBIDDEN:
-    unchanged). So their `frames.data` is what to write. For every block taken, the sink must call exactly one of ack,
-    fail and reject, in any order. When a run ends, its remaining blocks are failed."""
+    """The interface of the sink half. Blocks arrive in the connector's own codec and framing (with
+    CodecUse.FORBIDDEN: unchanged). So their `frames.data` is what to write. For every block taken, the sink must call
+    exactly one of ack, fail and reject, in any order. When a run ends, its remaining blocks are failed."""
 
     encoded: bool  # postprocessors change the bytes of the events: they are no longer what the codec writes
 
@@ -373,14 +403,14 @@ class Inlet(Half, Protocol):
         ...
 
     def messages(self, block: Block) -> list[bytes]:
-        """The message to send for each event of the block: the event, or the event with its frame if postprocessors are
-        named."""
+        """The message to send for each event of the block: the event, or the event with its frame if postprocessors
+        are named."""
         ...
 
     def share(self) -> tuple[int, int | None]:
-        """For a sink with many peers. Returns how many bytes (`Block.weight`) and events may wait for all peers without
-        being settled; None: any number. It is a quarter of the smallest window upstream, divided among the sinks that
-        ask for it. The rest is left to peers that do not make it wait."""
+        """For a sink with many peers. Returns how many bytes (`Block.weight`) and events may wait for all peers
+        without being settled; None: any number. It is a quarter of the smallest window upstream, divided among the
+        sinks that ask for it. The rest is left to peers that do not make it wait."""
         ...
 
     def ack(self, block: Block) -> None: ...
@@ -390,29 +420,30 @@ class Inlet(Half, Protocol):
         ...
 
     def reject(self, block: Block, reason: str) -> None:
-        """The block can never succeed. Each of its events leaves by the err port, as a record of the reason and the event. The
-        path from there decides their outcome."""
+        """The block can never succeed. Each of its events leaves by the err port, as a record of the reason and the
+        event. The path from there decides their outcome."""
         ...
 
     def trigger(self, reason: str) -> None:
-        """Triggers this sink's breaker: every source upstream stops reading until `restore`. The sink keeps the blocks
-        that it has."""
+        """Triggers this sink's breaker: every source upstream stops reading until `restore`. The sink keeps the
+        blocks that it has."""
         ...
 
     def half_open(self) -> None:
-        """While the breaker is triggered: the sources may send until the next `trigger`. The reason stays. For a sink that has only
-        events that failed, perhaps by their own fault: the next one shows it."""
+        """While the breaker is triggered: the sources may send until the next `trigger`. The reason stays. For a sink
+        that has only events that failed, perhaps by their own fault: the next one shows it."""
         ...
 
     def restore(self) -> None: ...
 
     def failed_try(self, cause: str, block: Block | None = None) -> None:
-        """For a sink that tries events again itself: one try has failed, of this block. Others need not call it: a block that fails, and
-        a breaker that triggers, are failures."""
+        """For a sink that tries events again itself: one try has failed, of this block. Others need not call it: a
+        block that fails, and a breaker that triggers, are failures."""
         ...
 
     def retries(self, tell: Callable[[int], "FailedEvents"]) -> None:
-        """For a sink that tries events again itself: `tell` says which ones have failed, so many parts at the most."""
+        """For a sink that tries events again itself: `tell` says which ones have failed,
+        so many parts at the most."""
         ...
 
     def remember(self, source: str, events: Sequence[Recalled]) -> None:
@@ -425,8 +456,8 @@ class Inlet(Half, Protocol):
 
 
 class Marked(NamedTuple):
-    """What happened to the events between two marks of a stream. `unended`: how many bytes before the later mark belong to an
-    event that had not ended there. `cause`: the first failure; None: each event is acked or rejected."""
+    """What happened to the events between two marks of a stream. `unended`: how many bytes before the later mark
+    belong to an event that had not ended there. `cause`: the first failure; None: each event is acked or rejected."""
 
     unended: int
     cause: BaseException | None
@@ -456,8 +487,8 @@ class Stream(Protocol):
 
     def eof(self, *, complete: bool) -> None:
         """No more bytes will come; ends the stream. `complete`: this is known to be the end (of a file), so a last
-        event without an end counts. Otherwise (a connection) it counts only if no longer event could begin with it; if
-        one could, it is rejected."""
+        event without an end counts. Otherwise (a connection) it counts only if no longer event could begin with it;
+        if one could, it is rejected."""
         ...
 
     def close(self) -> None:
@@ -465,8 +496,8 @@ class Stream(Protocol):
         ...
 
     def mark(self, settled: Callable[[Marked], None]) -> None:
-        """For a stream with `marks`. `settled` is called once, when every event that was fed since the last mark has its
-        outcome; possibly within this call. The last mark may be made after `eof`."""
+        """For a stream with `marks`. `settled` is called once, when every event that was fed since the last mark has
+        its outcome; possibly within this call. The last mark may be made after `eof`."""
         ...
 
     @property
@@ -476,7 +507,8 @@ class Stream(Protocol):
 
     @property
     def patience(self) -> float:
-        """Seconds after which they are an event. A source of a stream with `marks` sees to that itself: it knows whether more is there."""
+        """Seconds after which they are an event.
+        A source of a stream with `marks` sees to that itself: it knows whether more is there."""
         ...
 
     def end_event(self) -> None:
@@ -489,8 +521,8 @@ class Stream(Protocol):
 
 
 class MessagePiece(NamedTuple):
-    """What `Outlet.cut` came upon: an event, the reason why there is none (`refused`), or neither yet. `size`: bytes that
-    were decoded for it. With `refused`, `event` has the bytes that are none, as far as they are known."""
+    """What `Outlet.cut` came upon: an event, the reason why there is none (`refused`), or neither yet. `size`: bytes
+    that were decoded for it. With `refused`, `event` has the bytes that are none, as far as they are known."""
 
     size: int
     event: bytes | None = None
@@ -515,14 +547,14 @@ class Outlet(Half, Protocol):
 
     @property
     def lanes(self) -> Mapping[str, "Outlet"]:
-        """By name. An outlet for each lane, with a window and a breaker of its own, if the connector `parts` and its sinks can
-        be reached apart; send each event by each of them. Otherwise this outlet alone."""
+        """By name. An outlet for each lane, with a window and a breaker of its own, if the connector `parts` and its
+        sinks can be reached apart; send each event by each of them. Otherwise this outlet alone."""
         ...
 
     @property
     def sinks(self) -> Sequence[str]:
-        """Of one of several lanes: the names of its sinks. A sink keeps what it has acked when other links put it into another
-        lane. Without a sink, the places at which the lane begins."""
+        """Of one of several lanes: the names of its sinks. A sink keeps what it has acked when other links put it
+        into another lane. Without a sink, the places at which the lane begins."""
         ...
 
     def stream(
@@ -538,14 +570,15 @@ class Outlet(Half, Protocol):
         """For sources that are called with data. `pause` and `resume` alternate, beginning with `pause`, possibly
         before this returns. `broken` is called, possibly within `feed`, if no later data can be read either (damaged
         compressed data). The source then has to close the connection. The error leaves by err; data that is fed after
-        it is dropped and counted. `marks`: the source learns by `Stream.mark` what happened to its events. It sends failed
-        events again, so they are not counted as lost. `place`: where in a file the bytes are, so that a log recognises what
-        comes again."""
+        it is dropped and counted. `marks`: the source learns by `Stream.mark` what happened to its events. It sends
+        failed events again, so they are not counted as lost. `place`: where in a file the bytes are, so that a log
+        recognises what comes again."""
         ...
 
     def send(self, block: Block) -> bool:
         """For sources that wait for the outcome of each block, with `block.receipt.settled` set. False: nothing was
-        sent, because the window is full or a breaker has triggered; wait for the call of `on_ready`. A block larger than the window is sent alone.
+        sent, because the window is full or a breaker has triggered; wait for the call of `on_ready`. A block larger
+        than the window is sent alone.
         """
         ...
 
@@ -554,7 +587,8 @@ class Outlet(Half, Protocol):
         ...
 
     async def ready(self) -> None:
-        """For sources that read at their own pace (a file): waits while the window is full or a breaker has triggered."""
+        """For sources that read at their own pace (a file):
+        waits while the window is full or a breaker has triggered."""
         ...
 
     def reject(self, block: Block, reason: str, told: Mapping[str, object] = ...) -> None:
@@ -566,28 +600,28 @@ class Outlet(Half, Protocol):
         ...
 
     def waits(self) -> None:
-        """For a source that sends nothing more until something is settled, although it could: who holds events to send them together
-        lets them go."""
+        """For a source that sends nothing more until something is settled, although it could: who holds events to
+        send them together lets them go."""
         ...
 
     def next_turn(self, call: Callable[[], None]) -> None:
-        """For long work: calls `call` in a later turn of the loop. Of all callers, one is called in each turn, in their
-        order."""
+        """For long work: calls `call` in a later turn of the loop. Of all callers, one is called in each turn, in
+        their order."""
         ...
 
     def cut(self, message: bytes) -> Iterator["MessagePiece"]:
-        """The events of one whole message, for a source that takes all of it or nothing: as the preprocessors tell them
-        apart, without them the message itself. Nothing is judged or sent. What is not taken from the iterator is not
-        decoded: a caller can stop where it gets too much."""
+        """The events of one whole message, for a source that takes all of it or nothing: as the preprocessors tell
+        them apart, without them the message itself. Nothing is judged or sent. What is not taken from the iterator is
+        not decoded: a caller can stop where it gets too much."""
         ...
 
     def recalled(self) -> Sequence[Recalled]:
-        """For a source with `recalls`, once it may send: events of earlier runs that the log behind it still has, the newest
-        64 MiB of it. Empty unless that log is its only sink."""
+        """For a source with `recalls`, once it may send: events of earlier runs that the log behind it still has, the
+        newest 64 MiB of it. Empty unless that log is its only sink."""
         ...
 
     def backlog(self, count: Callable[[], int], waits_for: Callable[[], str] = ...) -> None:
-        """`count`: the number of events that this source still has for its sinks. A drain waits until it is 0. `waits_for`:
-        why it sends none of them now, in words ("a read of FILE, for 12 s", "its next try, in 3 s"); "": for no reason of
-        its own. Both are called once a second."""
+        """`count`: the number of events that this source still has for its sinks. A drain waits until it is 0.
+        `waits_for`: why it sends none of them now, in words ("a read of FILE, for 12 s", "its next try, in 3 s"); "":
+        for no reason of its own. Both are called once a second."""
         ...

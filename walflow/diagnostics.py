@@ -102,8 +102,8 @@ class Span(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """`span` is None where no line is to blame (a file that cannot be read). `hint`: what to do about it. `name`: of a
-    warning, for `# check: allow NAME`."""
+    """`span` is None where no line is to blame (a file that cannot be read). `hint`: what to do about it. `name`: of
+    a warning, for `# check: allow NAME`."""
 
     severity: Severity
     message: str

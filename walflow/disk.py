@@ -26,8 +26,8 @@ def remedy(error: OSError, path: str, otherwise: str) -> str | None:
     if error.errno in DENIED:
         user, quoted = os.geteuid(), shlex.quote(path)
         return (
-            f"walflow runs as user {user}: make it the owner (chown -R {user} {quoted}) and let it search the directories "
-            f"above, or {otherwise}"
+            f"walflow runs as user {user}: make it the owner (chown -R {user} {quoted}) and let it search the "
+            f"directories above, or {otherwise}"
         )
     return None
 
@@ -88,15 +88,15 @@ class Disk(Protocol):
         ...
 
     def hold_directory(self, path: str) -> int:
-        """Opens it until `let_go`, so that syncing it needs no descriptor that there may not be then. The descriptor is for
-        `lock` and `stat`."""
+        """Opens it until `let_go`, so that syncing it needs no descriptor that there may not be then. The descriptor
+        is for `lock` and `stat`."""
         ...
 
     def let_go(self, fd: int) -> None: ...
 
     def allocate(self, fd: int, size: int) -> None:
-        """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync. Then some of it may be reserved all the same, and
-        the file larger (ext4)."""
+        """Reserves space from 0 to `size`; raises ENOSPC now rather than at a sync. Then some of it may be reserved
+        all the same, and the file larger (ext4)."""
         ...
 
     def truncate(self, fd: int, size: int) -> None: ...
@@ -131,7 +131,8 @@ class Disk(Protocol):
         ...
 
     def lock(self, fd: int) -> bool:
-        """For this descriptor alone, until it is closed. False: another one has it. OSError: this file system cannot."""
+        """For this descriptor alone, until it is closed. False: another one has it.
+        OSError: this file system cannot."""
         ...
 
     def filesystem(self, path: str) -> str:

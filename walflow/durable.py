@@ -15,8 +15,8 @@ from walflow.errors import WalflowError
 
 
 class Folder(Protocol):
-    """A directory, its files by their names. The errors are its own: `walflow.wal` has one that tells a full disk from
-    a failed sync."""
+    """A directory, its files by their names. The errors are its own: `walflow.wal` has one that tells a full disk
+    from a failed sync."""
 
     def unlink(self, name: str, /) -> None:
         """No error if it is gone."""

@@ -22,11 +22,13 @@ class Unusable(WalflowError):
 
 
 class Misconfigured(WalflowError):
-    """A flow file has a mistake that only its start can find, for example a query that Spark cannot parse (exit 78)."""
+    """A flow file has a mistake that only its start can find,
+    for example a query that Spark cannot parse (exit 78)."""
 
 
 class Unavailable(WalflowError):
-    """Another process uses a resource of the machine that only one process may use, for example an address (exit 69)."""
+    """Another process uses a resource of the machine that only one process may use,
+    for example an address (exit 69)."""
 
 
 class DiskFull(WalflowError):
@@ -34,26 +36,28 @@ class DiskFull(WalflowError):
 
 
 class ReadFailed(WalflowError):
-    """The disk fails to read a file now. What stands there is not known to be damaged, so nothing is given up; the same read may be
-    tried again later."""
+    """The disk fails to read a file now. What stands there is not known to be damaged, so nothing is given up; the
+    same read may be tried again later."""
 
 
 class FailStop(WalflowError):
     """A write or a sync of a log failed: no event may be acked any more (exit 74).
 
-    After a failed fsync the kernel marks the pages clean. So a second fsync would succeed and prove nothing (Rebello et
-    al., "Can Applications Recover from fsync Failures?", ATC 2020).
+    After a failed fsync the kernel marks the pages clean. So a second fsync would succeed and prove nothing (Rebello
+    et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     """
 
 
 class LogFull(WalflowError):
-    """A record does not fit the rest of the log's budget. Nothing was written; ack some positions, write a checkpoint,
-    and append it again."""
+    """A record does not fit the rest of the log's budget. Nothing was written; ack some positions, write a
+    checkpoint, and append it again."""
 
 
 class PeerAway(WalflowError):
-    """There is no connection to the peer: no event is to blame. Newer events wait for those that failed so, and the order is kept."""
+    """There is no connection to the peer: no event is to blame.
+    Newer events wait for those that failed so, and the order is kept."""
 
 
 class HandedBack(WalflowError):
-    """A sink has only events that failed, and cannot tell whether its peer is away or these are bad: newer events may pass them."""
+    """A sink has only events that failed, and cannot tell whether its peer is away or these are bad:
+    newer events may pass them."""

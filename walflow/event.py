@@ -1,7 +1,7 @@
 """Blocks, which go forward. Their receipts come back (walflow.receipt).
 
-A block is a sequence of events of one stream with their original bytes, for example all complete lines of one read from
-a socket. It is the unit everywhere: one object, one record in a log, one write. Its bytes are never
+A block is a sequence of events of one stream with their original bytes, for example all complete lines of one read
+from a socket. It is the unit everywhere: one object, one record in a log, one write. Its bytes are never
 changed, so several links may share them. A node that needs other bytes makes another block with the same receipt.
 """
 
@@ -23,7 +23,8 @@ class StreamId(NamedTuple):
 
 
 class PositionLog(Protocol):
-    """The log that gave an event its position, as the log is now: for a sink that stores in its receiver what it has of it."""
+    """The log that gave an event its position, as the log is now:
+    for a sink that stores in its receiver what it has of it."""
 
     path: str  # its directory
     relaxed: bool  # a power cut may take events that were sent
@@ -46,11 +47,12 @@ class PositionLog(Protocol):
 class Origin(NamedTuple):
     """The place of a block in its log: its events have positions from `first` to `last`, both included;
     `Block.positions` says which event has which. `acked_below`: every position below it is acked and that is on disk,
-    so these events never come again, and a sink may forget what it knows of them. `term`: a random number of the part of the log
-    that they are in. A position that was given to another event, because the log lost some or was restored from a copy, has
-    another term. None: not known. `settled`: on this way, all events up to that position have an outcome. `place`: of events
-    of a file that is followed, the file, which knows how it is now; `log` is then a number of the file, and a position is an
-    offset in it. `held_by`: the log as it is now; None in a test of a flow."""
+    so these events never come again, and a sink may forget what it knows of them. `term`: a random number of the part
+    of the log that they are in. A position that was given to another event, because the log lost some or was restored
+    from a copy, has another term. None: not known. `settled`: on this way, all events up to that position have an
+    outcome. `place`: of events of a file that is followed, the file, which knows how it is now; `log` is then a
+    number of the file, and a position is an offset in it. `held_by`: the log as it is now; None in a test of a
+    flow."""
 
     log: str
     first: int
@@ -75,8 +77,8 @@ class ReadPlace(Protocol):
         ...
 
     def origin(self) -> Origin:
-        """As it is now, without `first` and `last`. `log`: a random number, in hexadecimal, of what the file is now; it has another
-        one as soon as it may have other bytes at an offset where events were sent from."""
+        """As it is now, without `first` and `last`. `log`: a random number, in hexadecimal, of what the file is now;
+        it has another one as soon as it may have other bytes at an offset where events were sent from."""
         ...
 
 
@@ -155,8 +157,8 @@ class Codec(Protocol):
 
 
 class TimedCodec:
-    """A codec whose values depend on when an event was received: a year that a sender leaves out. It reads no clock, so an
-    event that comes again from a log has the same value again."""
+    """A codec whose values depend on when an event was received: a year that a sender leaves out. It reads no clock,
+    so an event that comes again from a log has the same value again."""
 
     def at(self, ingest_ns: int) -> Codec:
         """The codec of events that were received then."""
@@ -239,7 +241,8 @@ class Verdict(NamedTuple):
 
 
 class PickedPositions(Sequence[int]):
-    """Those of some events of a block. A list of them would cost a `where` as much as it takes itself, and few ask."""
+    """Those of some events of a block. A list of them would cost a `where` as much as it takes itself,
+    and few ask."""
 
     __slots__ = ("_numbers", "_of")
 
@@ -271,9 +274,9 @@ class Block:
 
     `meta` belongs to all its events; `event_metas`, if not None, has one mapping for each event. `positions`, if not
     None, has each event's position in the log of `origin`, in ascending order; several events may have the same one.
-    `weight`: the bytes of the source's window that are in use until the block is settled: its own size, or the size of
-    the blocks that it was made of. `port`: the input of the connector that it has come to. `read_from`: of events without
-    `origin`, the file that they were read from; then `positions` are the offsets behind them.
+    `weight`: the bytes of the source's window that are in use until the block is settled: its own size, or the size
+    of the blocks that it was made of. `port`: the input of the connector that it has come to. `read_from`: of events
+    without `origin`, the file that they were read from; then `positions` are the offsets behind them.
     """
 
     __slots__ = (
@@ -336,7 +339,8 @@ class Block:
 
     @property
     def values(self) -> list[object]:
-        """The values, decoded at the first use. The source has validated the events, so this does not raise for them."""
+        """The values, decoded at the first use.
+        The source has validated the events, so this does not raise for them."""
         if self._values is None:
             decode = self.timed_codec.decode
             self._values = [decode(payload) for payload in self.frames.payloads()]
@@ -375,8 +379,8 @@ class Block:
         *,
         distinct: bool = True,
     ) -> Self:
-        """What was made of the events at these places of the block; not `distinct`: of some more than once. `metas`: all
-        the metadata of each, where it is not what it came with."""
+        """What was made of the events at these places of the block; not `distinct`: of some more than once. `metas`:
+        all the metadata of each, where it is not what it came with."""
         came, positions = self.event_metas, self.positions
         kept = None if came is None else [came[number] for number in numbers]
         return type(self)(
@@ -387,7 +391,8 @@ class Block:
             ingest_ns=self.ingest_ns,
             meta=self.meta if metas is None else {},
             event_metas=kept if metas is None else metas,
-            # of repeated events there may be as many as positions, and yet not one for each: a sink would take them for it
+            # of repeated events there may be as many as positions, and yet not one for each: a sink would take them
+            # for it
             origin=self.origin if distinct else None,
             read_from=self.read_from if distinct else None,
             weight=self.weight,
@@ -396,8 +401,8 @@ class Block:
         )
 
     def split(self, sizes: Sequence[int], frames: Sequence[Frames] | None = None) -> list[Self]:
-        """Parts with these numbers of events, each with its share of the receipt. The caller's own copy ends. `frames`:
-        the frames of the parts, if the caller has them."""
+        """Parts with these numbers of events, each with its share of the receipt. The caller's own copy ends.
+        `frames`: the frames of the parts, if the caller has them."""
         if len(sizes) == 1:
             return [self]
         parts: list[Self] = []
@@ -439,8 +444,9 @@ class Block:
         return left
 
     def begun(self, ways: Sequence[str]) -> "list[tuple[Self, int | None]]":
-        """For a node that sends each event one of several ways: the parts of a block with the number of the way that their events must
-        take, because a sink behind it has rejected them and their error records were not delivered everywhere. None: any."""
+        """For a node that sends each event one of several ways: the parts of a block with the number of the way that
+        their events must take, because a sink behind it has rejected them and their error records were not delivered
+        everywhere. None: any."""
         known = self.receipt.delivered
         if known is None or not known.refused:
             return [(self, None)]

@@ -1,7 +1,7 @@
 """Packages that only some flows need: the extras of walflow's distribution, and how a message says to get one.
 
-What an extra installs stands in pyproject.toml, and from there in the metadata of the installed distribution. The line
-names these packages, and not `walflow[EXTRA]`: no package index has walflow.
+What an extra installs stands in pyproject.toml, and from there in the metadata of the installed distribution. The
+line names these packages, and not `walflow[EXTRA]`: no package index has walflow.
 """
 
 import re
@@ -11,7 +11,8 @@ from importlib.util import find_spec
 
 
 def lacks(what: str, extra: str) -> str:
-    """The message where `what` cannot run without `extra`: which package is missing, and the line that installs it."""
+    """The message where `what` cannot run without `extra`: which package is missing,
+    and the line that installs it."""
     name, *_ = re.split(r"[^\w.-]", packages_of(extra)[0])
     return f"{what} needs {name}: {install_line(extra)}"
 

@@ -1,4 +1,5 @@
-"""Ctrl-C while `python -m walflow` imports this package, which comes before `__main__`: no traceback, as everywhere else."""
+"""Ctrl-C while `python -m walflow` imports this package, which comes before `__main__`: no traceback,
+as everywhere else."""
 
 import os
 import sys

@@ -1,8 +1,8 @@
 """What one process may use at a time, and how it is kept from others.
 
-flock locks an inode, not a name. Who removes a lock file, or restores one from a copy, gives the name to another inode, and
-the next process locks that. So a directory that belongs to one process is locked itself, which needs no file. And the holder
-compares, while it works, the inode behind the name with its own.
+flock locks an inode, not a name. Who removes a lock file, or restores one from a copy, gives the name to another
+inode, and the next process locks that. So a directory that belongs to one process is locked itself, which needs no
+file. And the holder compares, while it works, the inode behind the name with its own.
 """
 
 from typing import Final, Self
@@ -68,8 +68,8 @@ class LockFile:
         return self._disk.identity(self.path) == self._identity
 
     def renew(self) -> bool:
-        """Locks the file that has its name now, and makes it if there is none. False: another process has that one. Raises
-        OSError: the old one is still held."""
+        """Locks the file that has its name now, and makes it if there is none. False: another process has that one.
+        Raises OSError: the old one is still held."""
         fd = _locked(self._disk, self.path)
         if fd is None:
             return False

@@ -179,7 +179,10 @@ CORE: Final[Families] = {
     ),
     "failing_seconds": Family(
         "gauge",
-        "Seconds since the first failure of the sink, until a minute has passed without one in which it took events. 0: it is well.",
+        (
+            "Seconds since the first failure of the sink, "
+            "until a minute has passed without one in which it took events. 0: it is well."
+        ),
     ),
     "waiting_blocks": Family("gauge", "Blocks in the sink's queue."),
     "breaker_open": Family("gauge", "1 while the sink stops every source upstream, by the reason.", ("reason",)),

@@ -23,9 +23,9 @@ class Room(NamedTuple):
 
 
 class Need(NamedTuple):
-    """`what`: the words of a line, as "listen on 127.0.0.1:4242". `trial` raises OSError or WalflowError if it cannot be
-    had. It may block for some seconds, and runs on a thread of its own. `folder`: a directory that no start makes. `room`: needs
-    on one file system are tried together, by `fit`, and not by their own `trial`."""
+    """`what`: the words of a line, as "listen on 127.0.0.1:4242". `trial` raises OSError or WalflowError if it cannot
+    be had. It may block for some seconds, and runs on a thread of its own. `folder`: a directory that no start makes.
+    `room`: needs on one file system are tried together, by `fit`, and not by their own `trial`."""
 
     what: str
     trial: Callable[[], object]

@@ -5,8 +5,8 @@ from typing import overload
 
 
 class EventEnds(Sequence[int]):
-    """The offset behind each event of a block. `begin` to `end`: the bytes that they were found in; refused lines may be between
-    them. The offsets are looked for when they are asked for; of most blocks they are not."""
+    """The offset behind each event of a block. `begin` to `end`: the bytes that they were found in; refused lines may
+    be between them. The offsets are looked for when they are asked for; of most blocks they are not."""
 
     __slots__ = ("_count", "_ends", "_find", "begin", "end")
 

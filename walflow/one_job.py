@@ -6,9 +6,9 @@ from walflow.contract import Scheduler
 
 
 class OneJob:
-    """`take` is called on the loop and gives the next job; None if there is nothing to do. `ended` is called on the loop with
-    the job's error. It returns how many seconds the next job must wait, for example after a full disk; 0: it is taken at
-    once."""
+    """`take` is called on the loop and gives the next job; None if there is nothing to do. `ended` is called on the
+    loop with the job's error. It returns how many seconds the next job must wait, for example after a full disk; 0:
+    it is taken at once."""
 
     def __init__(
         self,

@@ -286,7 +286,11 @@ class Receipt:
             self.settled(self)
 
     def split(self, sizes: Sequence[int]) -> list["Receipt"]:
-        """Receipts for the parts, in order, instead of the one copy that the caller holds."""
+        """Receipts for the parts, in order, instead of the one copy that the caller holds. No parts, of a block without events: it is
+        acked."""
+        if not sizes:
+            self.ack()
+            return []
         self.pending += len(sizes) - 1
         parts: list[Receipt] = []
         start = 0

@@ -16,7 +16,9 @@ _ONE_EVENT: Final = "acks are for each event, and this step would hold events ba
 SUBSTITUTES: Final[Mapping[Kind, Mapping[str, str]]] = {
     "connector": {
         "azure_monitor_ingest_writer": "later",
-        "clickhouse": '`http_client` with `"batch": "lines"` to ClickHouse\'s HTTP interface (`INSERT … FORMAT JSONEachRow`)',
+        "clickhouse": (
+            '`http_client` with `"batch": "lines"` to ClickHouse\'s HTTP interface (`INSERT … FORMAT JSONEachRow`)'
+        ),
         "discord": "`http_client` to a webhook of Discord; reading messages is not supported",
         "elastic": _ELASTIC,
         "gbq_writer": "later; until then a job on `spark` that writes to BigQuery",

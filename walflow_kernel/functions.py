@@ -1,10 +1,10 @@
 """The Python function behind an `intrinsic fn`, and what its annotations say about the arguments.
 
-The types of parameters are plain (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for anything)
-and are matched exactly: `true` is no number. `float` is any number, as in Python's type hints. `Annotated[T,
-Read(read)]` is a string that is converted to a T first, at load if it does not depend on the event. A function that
-needs more than its arguments gets a Moment before them. A function raises CannotApply if it cannot use a value. Its
-result must be a value, see `values`.
+The types of parameters are plain (`str`, `int`, `bool`, `list`, `dict`, `bytes`, unions of them, `object` for
+anything) and are matched exactly: `true` is no number. `float` is any number, as in Python's type hints.
+`Annotated[T, Read(read)]` is a string that is converted to a T first, at load if it does not depend on the event. A
+function that needs more than its arguments gets a Moment before them. A function raises CannotApply if it cannot use
+a value. Its result must be a value, see `values`.
 """
 
 import inspect
@@ -17,8 +17,8 @@ from walflow_kernel.errors import CannotApply
 from walflow_kernel.values import LONGEST, kind_of
 
 When = Literal["load", "time", "chance", "event", "window"]
-"""What it depends on but its arguments: nothing; when it is asked; chance; the event; a window. Only with an event, or a
-window, the last two have a value."""
+"""What it depends on but its arguments: nothing; when it is asked; chance; the event; a window. Only with an event,
+or a window, the last two have a value."""
 
 _WORDS: dict[type, tuple[str, str]] = {  # names in messages and in the reference
     bool: ("true or false", "bool"),
@@ -75,7 +75,8 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """It takes `least` to `most` arguments (None: any number). `rest` is the type of arguments after its parameters."""
+    """It takes `least` to `most` arguments (None: any number).
+    `rest` is the type of arguments after its parameters."""
 
     apply: Callable[..., object]
     parameters: Sequence[Parameter]

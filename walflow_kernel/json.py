@@ -56,8 +56,8 @@ def value(text: bytes) -> object:
 
 
 def found_wrong(error: json.JSONDecodeError) -> str:
-    """The error in plain words, with the column. The line is named only if the text has several lines: a file has line
-    numbers of its own."""
+    """The error in plain words, with the column. The line is named only if the text has several lines: a file has
+    line numbers of its own."""
     if "UTF-8" in error.msg:
         return NOT_UTF_8
     what = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")

@@ -1,5 +1,5 @@
-"""JSON by the standard library alone, with the very answers of `json_quick`: for an executor that has neither msgspec nor
-orjson. It takes some twenty times as long."""
+"""JSON by the standard library alone, with the very answers of `json_quick`: for an executor that has neither msgspec
+nor orjson. It takes some twenty times as long."""
 
 import json
 import math

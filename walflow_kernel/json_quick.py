@@ -47,8 +47,8 @@ def encode_lines(values: Sequence[object]) -> bytes:
 
 
 def all_hold(values: Sequence[object]) -> bool:
-    """msgspec writes what is no JSON, in silence. orjson refuses it, and takes a list as fast as it is written. Both write infinity and
-    NaN as null, so where a null is written the values are looked at."""
+    """msgspec writes what is no JSON, in silence. orjson refuses it, and takes a list as fast as it is written. Both
+    write infinity and NaN as null, so where a null is written the values are looked at."""
     try:
         written = orjson.dumps(values)
     except TypeError:

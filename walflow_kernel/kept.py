@@ -1,7 +1,7 @@
 """A state as bytes, and back: what of a pipeline survives between two batches of Spark's.
 
-It is a pickle of plain values: None, booleans, numbers, strings, bytes, lists, tuples and records. Both ways refuse everything
-else, so no class and no function is ever named in it, and to read one runs no code.
+It is a pickle of plain values: None, booleans, numbers, strings, bytes, lists, tuples and records. Both ways refuse
+everything else, so no class and no function is ever named in it, and to read one runs no code.
 """
 
 import io

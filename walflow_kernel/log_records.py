@@ -1,7 +1,9 @@
-"""A record of the log, as docs/reference/wal-format.md has it: what the daemon and Spark's half both have to know, in one place.
+"""A record of the log, as docs/reference/wal-format.md has it: what the daemon and Spark's half both have to know, in
+one place.
 
-Records lie one behind the other, each at a multiple of 8 bytes. `record_offsets` goes from one to the next by their sizes
-alone: what it passes was verified before (`walflow.wal.walk`), or is verified behind it (`pyspark_walflow.columns`).
+Records lie one behind the other, each at a multiple of 8 bytes. `record_offsets` goes from one to the next by their
+sizes alone: what it passes was verified before (`walflow.wal.walk`), or is verified behind it
+(`pyspark_walflow.columns`).
 """
 
 from struct import Struct
@@ -25,8 +27,8 @@ def record_size(length: int) -> int:
 
 
 def record_offsets(data: bytes | memoryview) -> tuple[list[int], int]:
-    """Where each whole record in `data` begins, from its beginning on, and where the last of them ends: there is the end, a
-    record that is cut off, or none."""
+    """Where each whole record in `data` begins, from its beginning on, and where the last of them ends: there is the
+    end, a record that is cut off, or none."""
     offsets: list[int] = []
     at, unpack, sync, size_of, note = 0, _SIZES.unpack_from, SYNC, record_size, offsets.append
     last = len(data) - RECORD_START

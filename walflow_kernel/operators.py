@@ -1,5 +1,5 @@
-"""The full definition of each operator. Generated code contains the most common case of most operators, and calls these
-for the others. Nothing is converted silently. A result that is no value (see `values`) is an error."""
+"""The full definition of each operator. Generated code contains the most common case of most operators, and calls
+these for the others. Nothing is converted silently. A result that is no value (see `values`) is an error."""
 
 import math
 import operator

@@ -1,7 +1,7 @@
 """Paths: `event.a["b"][0][1:3]`, one step after the other into a value.
 
-Generated code first binds each path that its body reads. At that time it is not known whether the path is evaluated. A
-missing value is an error only if the path is evaluated. So binding returns ABSENT or a LostWay, and `taken` raises.
+Generated code first binds each path that its body reads. At that time it is not known whether the path is evaluated.
+A missing value is an error only if the path is evaluated. So binding returns ABSENT or a LostWay, and `taken` raises.
 """
 
 from typing import Any, Final, NamedTuple, TypeGuard

@@ -1,4 +1,5 @@
-"""Whether a value matches a case of `match`, in full. Generated code contains the tests of records and of plain values.
+"""Whether a value matches a case of `match`, in full. Generated code contains the tests of records and of plain
+values.
 
 A pattern is a tree that is made at load. Expressions in a pattern that depend on the event are evaluated before the
 case is tried; their values are `given`. `fits` returns what the name before the pattern is bound to: for a record

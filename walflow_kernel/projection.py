@@ -1,7 +1,7 @@
 """What of an event is decoded: the members that are read, and no others, as a class that msgspec makes.
 
-`Wanted` is the shape as plain data, so that it goes to Spark's executors. Where msgspec is missing there are no classes, and
-events are decoded whole; generated code looks at the type of what it gets.
+`Wanted` is the shape as plain data, so that it goes to Spark's executors. Where msgspec is missing there are no
+classes, and events are decoded whole; generated code looks at the type of what it gets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +16,8 @@ except ImportError:
 
 
 class Wanted(NamedTuple):
-    """A record of which these members are read. `name`: what generated code calls its class. The shape of a member is None
-    where the member itself is read."""
+    """A record of which these members are read. `name`: what generated code calls its class. The shape of a member is
+    None where the member itself is read."""
 
     name: str
     members: "tuple[tuple[str, Wanted | None], ...]"

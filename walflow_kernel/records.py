@@ -23,8 +23,8 @@ def record_of(word: str, value: Any) -> Fields:
 
 
 def merged(left: object, right: object) -> Fields:
-    """`merge left of right`. Records within records are merged too. For any other value the right one stays, also if it
-    is null."""
+    """`merge left of right`. Records within records are merged too. For any other value the right one stays, also if
+    it is null."""
     return merge_records(record_of("merge", left), record_of("merge", right))
 
 
@@ -122,7 +122,8 @@ def opened(value: Any, step: PathStep) -> Fields:
 
 
 def entries(value: Any) -> Iterable[tuple[object, object]]:
-    """What `for` iterates over: index and element of an array, key and value of a record. Nothing for any other value."""
+    """What `for` iterates over: index and element of an array, key and value of a record.
+    Nothing for any other value."""
     if exact(value) is list:
         items: list[object] = value
         return enumerate(items)
@@ -133,7 +134,8 @@ def entries(value: Any) -> Iterable[tuple[object, object]]:
 
 
 def gathered(made: object, value: object) -> object:
-    """`for … into START`: `made` with what one turn gives. A record is the `for`'s own and gets the members of `value`."""
+    """`for … into START`: `made` with what one turn gives.
+    A record is the `for`'s own and gets the members of `value`."""
     if exact(made) is dict:
         record = record_of("into", made)
         record.update(record_of("into", value))
@@ -149,7 +151,8 @@ def endless(name: str) -> CannotApply:
 
 
 def change(word: str, key: str | None) -> Callable[[Fields, Any], None]:
-    """One operation of a patch, as a function of the record and the value. Generated code contains the same operations."""
+    """One operation of a patch, as a function of the record and the value.
+    Generated code contains the same operations."""
     if key is None:
         return merge_all if word == "merge" else default_all
     return partial(_change, word, key)

@@ -1,5 +1,5 @@
-"""The tag of a log's record in fewer bytes, which need no other record to be read: raw DEFLATE (RFC 1951) with a dictionary that
-both sides know. A tag of 80 bytes takes 21 to 39.
+"""The tag of a log's record in fewer bytes, which need no other record to be read: raw DEFLATE (RFC 1951) with a
+dictionary that both sides know. A tag of 80 bytes takes 21 to 39.
 
 Blocks of a stream have one tag, so who writes keeps the result: to make it takes 7 us, to read it 2.
 """
@@ -39,7 +39,8 @@ class NotShort(ValueError):
 
 
 def shortened(tag: bytes) -> bytes:
-    """As few bytes as can be; the tag itself where it has metadata of each event, is too large, or becomes no shorter."""
+    """As few bytes as can be; the tag itself where it has metadata of each event, is too large,
+    or becomes no shorter."""
     if len(tag) > MOST or tag[:1] != FIRST or tag[-1:] != LAST:
         return tag
     squeeze = zlib.compressobj(

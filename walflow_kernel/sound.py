@@ -1,9 +1,9 @@
 """Whether texts are JSON that is supported, found out without building values.
 
-Validating many lines at once is four times as fast as parsing line by line, and easy to get wrong: the batch parser takes
-two values on one line, a value over several lines, and nothing at all, for good. So lines count as valid only if they have
-as many values as newlines, are UTF-8, and join up again to the very bytes they were; all else is looked at one by one. A
-wrong count would shift every later position.
+Validating many lines at once is four times as fast as parsing line by line, and easy to get wrong: the batch parser
+takes two values on one line, a value over several lines, and nothing at all, for good. So lines count as valid only
+if they have as many values as newlines, are UTF-8, and join up again to the very bytes they were; all else is looked
+at one by one. A wrong count would shift every later position.
 """
 
 import re
@@ -15,7 +15,8 @@ from typing import Final
 from walflow_kernel.json import DEEPEST, found_wrong, json_by
 
 _LONG: Final = 2 * (DEEPEST + 1)  # bytes of the shortest line that nests deeper
-# From newline to newline, each at most _LONG bytes on: 9 us for 256 KiB, a loop over `rfind` takes 31. No way back (`*+`).
+# From newline to newline, each at most _LONG bytes on: 9 us for 256 KiB, a loop over `rfind` takes 31. No way back
+# (`*+`).
 _is_all_short = re.compile(rb"(?s:(?:.{0,%d}\n)*+)" % (_LONG - 1)).fullmatch
 _without_strings = partial(re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL).sub, b"")
 runs: Final = re.compile(rb"\[+|\]+").finditer

@@ -7,8 +7,8 @@ No container in the value is part of any other value: what comes in is copied, a
 it can be changed in place.
 
 The number of bytes is an estimate that only grows: overwritten values are not subtracted. When it exceeds the limit,
-the value is counted anew, but only after a sixteenth of the limit has come in since the last count. So counting costs a
-constant for each byte that comes in.
+the value is counted anew, but only after a sixteenth of the limit has come in since the last count. So counting costs
+a constant for each byte that comes in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ State = dict[str, Cell]
 """Of a pipeline: by the names of the nodes that keep something. Each changes its own cell in place."""
 
 Room = list[Any]
-"""Two items: the bytes of a state that one call may still lend, and the number of the event at which it stopped because there
-were no more. An event may lend all of a state: a block of them would be more than fits in memory."""
+"""Two items: the bytes of a state that one call may still lend, and the number of the event at which it stopped
+because there were no more. An event may lend all of a state: a block of them would be more than fits in memory."""
 
 DEEPEST: Final = 128  # levels: deeper, `pickle` and `deepcopy` may end at the stack
 BOUND: Final = 64 << 20  # bytes that one script may keep

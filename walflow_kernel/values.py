@@ -1,8 +1,8 @@
 """What a value is, and how two values compare.
 
 A value is None, bool, int, float, str, bytes, list or dict (with keys that are str), of exactly these types. Integers
-are between -2^63 and 2^64-1, floats are finite. JSON may contain other numbers: they become an OutOfRange, or a larger
-int. Such a number passes unless an expression reads it or a codec writes it.
+are between -2^63 and 2^64-1, floats are finite. JSON may contain other numbers: they become an OutOfRange, or a
+larger int. Such a number passes unless an expression reads it or a codec writes it.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""How large a value is that a script makes, where it may be much larger than the event: `[x, x]` thirty times names 2^30
-elements and takes no memory, until it is written or compared.
+"""How large a value is that a script makes, where it may be much larger than the event: `[x, x]` thirty times names
+2^30 elements and takes no memory, until it is written or compared.
 
-Generated code weighs what it makes, if `walflow.compile.growth` cannot tell that it stays small. A container is weighed
-once: `weights` remembers it. So each costs its own items, and not what these contain.
+Generated code weighs what it makes, if `walflow.compile.growth` cannot tell that it stays small. A container is
+weighed once: `weights` remembers it. So each costs its own items, and not what these contain.
 """
 
 from typing import Any, Final
@@ -56,7 +56,8 @@ def grown(size: int, value: Any, weights: Weights) -> int:
 
 
 def used(value: Any, weights: Weights) -> None:
-    """It is walked, or handed to a function. Raises CannotApply where the event has had more than MOST_USED of that."""
+    """It is walked, or handed to a function.
+    Raises CannotApply where the event has had more than MOST_USED of that."""
     _use(weigh(value, weights), weights)
 
 

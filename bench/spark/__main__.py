@@ -180,7 +180,10 @@ def main(
     only: Annotated[
         str,
         typer.Option(
-            help=f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}, 'pipeline', 'partitions'; 'kafka' starts a broker."
+            help=(
+                f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}, 'pipeline', 'partitions'; "
+                "'kafka' starts a broker."
+            )
         ),
     ] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,

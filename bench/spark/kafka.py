@@ -1,4 +1,5 @@
-"""The same lines in a topic of a real broker, read by Spark's own source for Kafka. The broker is the one of `tests/broker`."""
+"""The same lines in a topic of a real broker, read by Spark's own source for Kafka.
+The broker is the one of `tests/broker`."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack

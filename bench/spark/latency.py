@@ -1,5 +1,5 @@
-"""From an event's way into the daemon's socket to the end of the batch that has it in the sink, and what a batch costs
-that has next to nothing in it."""
+"""From an event's way into the daemon's socket to the end of the batch that has it in the sink, and what a batch
+costs that has next to nothing in it."""
 
 import json
 import time

@@ -1,7 +1,7 @@
 """Numbered lines of JSON of an exact size, no two alike in any field.
 
-What repeats flatters a reader of parquet twice, by its dictionaries and by its compression: so text is cut from a pool
-of random characters that is larger than what either looks back on.
+What repeats flatters a reader of parquet twice, by its dictionaries and by its compression: so text is cut from a
+pool of random characters that is larger than what either looks back on.
 """
 
 import random

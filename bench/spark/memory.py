@@ -1,5 +1,5 @@
-"""The floor: a Python source whose tasks have their rows in memory, in the same columns and batches as walflow's. It has no
-daemon, no connection, no checksum and no copy, so what it takes is what Spark takes for any Python source."""
+"""The floor: a Python source whose tasks have their rows in memory, in the same columns and batches as walflow's. It
+has no daemon, no connection, no checksum and no copy, so what it takes is what Spark takes for any Python source."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -1,5 +1,5 @@
-"""`python -m bench.spark.pipeline`: a pipeline with a `where` and a target, and the same by Spark's own `from_json`, filter and
-select, over the same text files into noop; by turns, round after round."""
+"""`python -m bench.spark.pipeline`: a pipeline with a `where` and a target, and the same by Spark's own `from_json`,
+filter and select, over the same text files into noop; by turns, round after round."""
 
 import tempfile
 import time

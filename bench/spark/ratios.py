@@ -1,5 +1,5 @@
-"""Pairs of which one is divided by the other: a pipeline by what Spark does itself, many groups by few, many partitions by few.
-All over the same lines, as data with an end, into noop, by turns."""
+"""Pairs of which one is divided by the other: a pipeline by what Spark does itself, many groups by few, many
+partitions by few. All over the same lines, as data with an end, into noop, by turns."""
 
 import itertools
 import os
@@ -90,7 +90,8 @@ class Ratios:
                     cpu = (cpu_seconds(os.getpid()) - before) / self._rows * 1e6
                     measured = Measured(rows_per_second, cpu)
                     say(
-                        f"{f'round {number} of {rounds}' if number > 0 else 'warming up'}: {name}: {rows_per_second:,.0f} rows/s"
+                        f"{f'round {number} of {rounds}' if number > 0 else 'warming up'}: {name}: "
+                        f"{rows_per_second:,.0f} rows/s"
                     )
                     if number > 0:
                         found[name].append(measured)

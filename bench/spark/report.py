@@ -61,9 +61,9 @@ def markdown(document: Document) -> str:
 def _head(document: Document) -> str:
     machine, settings = document.machine, document.settings
     return (
-        f"Spark {machine['spark']}, Java {machine['java']}, Python {machine['python']}, `{settings['master']}`, driver "
-        f"memory {settings['heap']}. {machine['cpus']} CPUs ({machine['cpu']}) are shared by Spark, walflow and the "
-        f"bench. Load average before the run: {machine['load']}."
+        f"Spark {machine['spark']}, Java {machine['java']}, Python {machine['python']}, `{settings['master']}`, "
+        f"driver memory {settings['heap']}. {machine['cpus']} CPUs ({machine['cpu']}) are shared by Spark, walflow "
+        f"and the bench. Load average before the run: {machine['load']}."
     )
 
 
@@ -72,9 +72,11 @@ def _throughput(document: Document) -> str:
     rows = [_case(case, document.cases) for case in document.cases]
     intro = (
         f"A run has {settings['batches']} batches of {settings['batch_mb']:g} MB, without the first. Medians of "
-        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}{' after a warm-up round' if settings['warm_rounds'] else ''}, cases in turn. rows/s: rows / triggerExecution "
-        "of all those batches. In addBatch: rows / addBatch, without the fixed costs of a batch. CPU: seconds per million "
-        "rows, for Spark those of the JVM and its Python workers, for walflow those of the daemon."
+        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}"
+        f"{' after a warm-up round' if settings['warm_rounds'] else ''}, cases in turn. rows/s: rows / "
+        "triggerExecution of all those batches. In addBatch: rows / addBatch, without the fixed costs of a batch. "
+        "CPU: seconds per million rows, for Spark those of the JVM and its Python workers, "
+        "for walflow those of the daemon."
     )
     heads = ("", "rows/s", "min-max", "in addBatch", "÷ text files", "CPU Spark", "CPU walflow")
     return f"{intro}\n\n{table(heads, rows)}"
@@ -124,9 +126,9 @@ def _ratios(document: Document) -> str:
             )
         )
     intro = (
-        f"Data with an end, unless a row says `readStream`: {settings['ratio_rows']:,} lines of 100 bytes into noop, by turns; medians of "
-        f"{settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}. The ratio is taken within each round. CPU: "
-        "seconds per million rows, of all processes."
+        f"Data with an end, unless a row says `readStream`: {settings['ratio_rows']:,} lines of 100 bytes into noop, "
+        f"by turns; medians of {settings['rounds']} {'round' if settings['rounds'] == 1 else 'rounds'}. The ratio is "
+        "taken within each round. CPU: seconds per million rows, of all processes."
     )
     return f"{intro}\n\n{table(('', 'ratio', 'good', 'aim', 'rows/s', 'of the other', 'CPU', 'of the other'), rows)}"
 
@@ -146,10 +148,11 @@ def _latency(document: Document) -> str:
     )
     rows = [[cell(one) for _, cell in columns] for one in document.latency]
     intro = (
-        "Milliseconds from the write of an event to the socket to the end of its batch, with the commits of the sink and of "
-        "the checkpoint. 1,000 events of 100 bytes a second go through `tcp_server` and the log. Batches follow one another "
-        "without a trigger interval. An event alone: sent when no other event is underway. Floor: a batch of one row of "
-        "Spark's own `rate-micro-batch`. The time of a batch is triggerExecution without latestOffset, medians."
+        "Milliseconds from the write of an event to the socket to the end of its batch, with the commits of the sink "
+        "and of the checkpoint. 1,000 events of 100 bytes a second go through `tcp_server` and the log. Batches "
+        "follow one another without a trigger interval. An event alone: sent when no other event is underway. Floor: "
+        "a batch of one row of Spark's own `rate-micro-batch`. "
+        "The time of a batch is triggerExecution without latestOffset, medians."
     )
     return f"{intro}\n\n{table([head for head, _ in columns], rows)}"
 
@@ -168,9 +171,9 @@ def _socket(document: Document) -> str:
     ]
     heads = ("numPartitions", "sustained rows/s", "tried last", "sent", "done", "largest batch")
     intro = (
-        "Spark's socket source, lines of 100 bytes into noop: the highest rate, found by doubling, at which all that was "
-        f"sent in {document.settings['socket_seconds']:g} s was processed {document.settings['grace']:g} s later. The rate "
-        "tried last failed twice, unless it was the highest that is tried."
+        "Spark's socket source, lines of 100 bytes into noop: the highest rate, found by doubling, at which all "
+        f"that was sent in {document.settings['socket_seconds']:g} s was processed {document.settings['grace']:g} s "
+        "later. The rate tried last failed twice, unless it was the highest that is tried."
     )
     return f"{intro}\n\n{table(heads, rows)}"
 

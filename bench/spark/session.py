@@ -24,8 +24,8 @@ SAID: Final = "spark.log"
 
 
 class Batch(NamedTuple):
-    """`seconds`: triggerExecution, all of it. `adding`: addBatch, the part in which rows move. `looking`: latestOffset,
-    in which walflow's waits for an event. `began`: of the epoch."""
+    """`seconds`: triggerExecution, all of it. `adding`: addBatch, the part in which rows move. `looking`:
+    latestOffset, in which walflow's waits for an event. `began`: of the epoch."""
 
     rows: int
     seconds: float
@@ -41,7 +41,8 @@ class Batch(NamedTuple):
 
 @contextmanager
 def session(workdir: Path, jars: str = "") -> Iterator["SparkSession"]:
-    """`jars`: more of them, as `spark.jars` has them. What the JVM says on stderr goes to `spark.log` in the directory."""
+    """`jars`: more of them, as `spark.jars` has them.
+    What the JVM says on stderr goes to `spark.log` in the directory."""
     from pyspark.sql import SparkSession
 
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -84,7 +85,8 @@ def batches(query: "StreamingQuery") -> list[Batch]:
 
 @contextmanager
 def scratch(workdir: Path) -> Iterator[Path]:
-    """For the checkpoint and the files of one query: of its own, for one that was stopped may write for a moment more."""
+    """For the checkpoint and the files of one query: of its own,
+    for one that was stopped may write for a moment more."""
     directory = Path(tempfile.mkdtemp(dir=workdir))
     try:
         yield directory

@@ -1,5 +1,5 @@
-"""All that is there, batch by batch into a sink: the same lines out of walflow's log and out of text files. Beside them the
-floor: a Python source that has its rows in memory."""
+"""All that is there, batch by batch into a sink: the same lines out of walflow's log and out of text files. Beside
+them the floor: a Python source that has its rows in memory."""
 
 import itertools
 import os

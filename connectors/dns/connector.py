@@ -1,7 +1,7 @@
 """The connectors: their keys, and what runs with them."""
 
 from connectors.dns.client import DnsClientKeys
-from connectors.dns.looking_up import LookingUp
+from connectors.dns.client_run import DnsClientRun
 from walflow import Inlet, Outlet
 
 
@@ -9,4 +9,4 @@ class DnsClient(DnsClientKeys):
     """A sink that looks up the name in `$dns.lookup` of each event, and the source of the answers."""
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await LookingUp(self, inlet, out).run()
+        await DnsClientRun(self, inlet, out).run()

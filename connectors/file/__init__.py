@@ -6,13 +6,13 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
 from connectors.file.families import FILE
+from connectors.file.file_sink import file_sink
+from connectors.file.file_source import read
 from connectors.file.follow import Following, fixed_part, follow, leads_to, may_be_compressed
 from connectors.file.output import Output
-from connectors.file.overwriting import FilePlace, Overwriting
-from connectors.file.reading import read
-from connectors.file.writing import file_sink
+from connectors.file.overwritten_file import FilePlace, OverwrittenFile
 from walflow import Claim, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size
 from walflow.files import RealDisk, directory, made_directory, readable_file, writable_file
 
@@ -264,7 +264,7 @@ class File(Connector):
             await file_sink(inlet, output).run()
         finally:
             self._emptied = self._emptied or output.emptied
-            if isinstance(output, Overwriting):
+            if isinstance(output, OverwrittenFile):
                 self._place = output.place
 
     def _disposal(self) -> str:
@@ -289,9 +289,9 @@ class File(Connector):
     def _output(self, *, sync: bool) -> Output:
         disk = RealDisk()
         if self.mode == "append":
-            return Appending(self.path, disk, sync=sync)
+            return AppendedFile(self.path, disk, sync=sync)
         if self.mode == "overwrite":
-            return Overwriting(self.path, disk, sync=sync, place=self._place)
+            return OverwrittenFile(self.path, disk, sync=sync, place=self._place)
         return Output(self.path, disk, sync=sync, empty=not self._emptied)
 
     def _syncs(self, behind_log: bool) -> bool:

@@ -4,9 +4,9 @@ import asyncio
 from enum import Enum
 from typing import Final, Protocol, cast
 
-from connectors.http.parsing import RequestParser
 from connectors.http.refusal import HttpRefusal, HttpReply
 from connectors.http.request import HttpRequest
+from connectors.http.request_parser import RequestParser
 from walflow import Stream, Timer
 from walflow.net import LATE, TlsProtocol
 

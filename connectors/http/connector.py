@@ -1,9 +1,9 @@
 """The connectors: their keys, and what runs with them."""
 
 from connectors.http.client import HttpClientKeys
-from connectors.http.posting import HttpPosting
+from connectors.http.client_run import HttpClientRun
 from connectors.http.server import HttpServerKeys
-from connectors.http.serving import HttpServing
+from connectors.http.server_run import HttpServerRun
 from walflow import Inlet, Outlet
 from walflow.net import Address, listen_tcp, warn_if_open
 
@@ -15,7 +15,7 @@ class HttpClient(HttpClientKeys):
     What each answer means for the events is [below](#answers-that-http_client-gets)."""
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await HttpPosting(self, inlet, out).run()
+        await HttpClientRun(self, inlet, out).run()
 
 
 class HttpServer(HttpServerKeys):
@@ -37,7 +37,7 @@ class HttpServer(HttpServerKeys):
                 warn_if_open(self.token.file, "token", out.log)
         out.max_event_bytes = self.max_event_bytes
         out.window = max(out.window, 2 * self.max_body_bytes)
-        serving = HttpServing(self, inlet, out)
+        serving = HttpServerRun(self, inlet, out)
         sockets = listen_tcp(self.address, self.backlog, self.socket_options)
         listening = Address(self.address.host, int(sockets[0].getsockname()[1]))
         out.log.info("listening", address=str(listening), tls=self.tls is not None)

@@ -26,7 +26,7 @@ from walflow import (
     Traits,
 )
 from walflow.delivery import AnswerEvents
-from walflow.net import NotConfirmed, on_thread
+from walflow.net import NotConfirmed
 
 Outcome = Sequence[KvAnswer] | str  # of a command; a string: why it is rejected
 
@@ -64,40 +64,53 @@ class Kv(Connector):
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        store = await on_thread(inlet.scheduler, lambda: KvStore.open(self.path), KvStore.close)
         answers = AnswerEvents(inlet, out)
         try:
-            await JobSink(inlet, KvWork(inlet, store, answers, self.max_scan)).run()
+            await JobSink(inlet, KvWork(inlet, self.path, answers, self.max_scan)).run()
         finally:
             answers.close(NotConfirmed("the store was closed"))
 
 
 class KvJob:
-    """The commands of one block. `outcomes`: of each, once they are carried out."""
+    """The commands of one block, or none. `outcomes`: of each, once they are carried out."""
 
-    def __init__(self, block: Block) -> None:
-        self.blocks = [block]
+    def __init__(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
         self.outcomes: Sequence[tuple[KvCommand | None, Outcome]] = ()
 
 
 class KvWork(SinkWork[KvJob]):
-    """Owns the store."""
+    """Owns the store. A job opens it if it is not open, or since trouble not again; then it carries out its commands."""
 
-    def __init__(self, inlet: Inlet, store: KvStore, answers: AnswerEvents, most: int) -> None:
-        self._store = store
+    opens = True
+
+    def __init__(self, inlet: Inlet, path: str, answers: AnswerEvents, most: int) -> None:
+        self._path = path
+        self._store: KvStore | None = None
         self._answers = answers
         self._most = most
         self._done = inlet.counter("commands_total")
 
     def take(self, waiting: deque[Block]) -> KvJob | None:
-        return KvJob(waiting.popleft()) if waiting else None
+        if waiting:
+            return KvJob([waiting.popleft()])
+        return KvJob([]) if self._store is None else None
 
     def do(self, job: KvJob) -> None:
-        job.outcomes = _carried_out(job.blocks[0], self._store, self._most)
+        if self._store is None:
+            self._store = KvStore.open(self._path)
+        try:
+            for block in job.blocks:
+                job.outcomes = _carried_out(block, self._store, self._most)
+        except CannotStore:
+            self.close()
+            raise
 
     def outcomes(self, job: KvJob, error: BaseException | None) -> JobEnd:
         if error is not None:
-            raise error  # the next run opens the store again
+            return JobEnd(trouble=self.explain(error))
+        if not job.blocks:
+            return JobEnd()
         block = job.blocks.pop()
         self._done.value += len(job.outcomes)
         for asked, (command, outcome) in zip(block.split([1] * block.frames.count), job.outcomes, strict=True):
@@ -112,7 +125,9 @@ class KvWork(SinkWork[KvJob]):
         return NotConfirmed("the store was closed")
 
     def close(self) -> None:
-        self._store.close()
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
 
 
 def _carried_out(block: Block, store: KvStore, most: int) -> list[tuple[KvCommand | None, Outcome]]:

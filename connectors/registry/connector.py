@@ -1,7 +1,7 @@
 """The connectors: their keys, and what runs with them."""
 
 from connectors.registry.keys import SchemaRegistryKeys
-from connectors.registry.translating import Translating
+from connectors.registry.registry_run import SchemaRegistryRun
 from walflow import Inlet, Outlet
 
 
@@ -11,4 +11,4 @@ class SchemaRegistry(SchemaRegistryKeys):
     value to the wire format. [Kafka](../../howto/kafka.md#avro-with-a-schema-registry) shows both."""
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await Translating(self, inlet, out).run()
+        await SchemaRegistryRun(self, inlet, out).run()

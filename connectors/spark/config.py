@@ -8,18 +8,19 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
-from walflow import Claim, CodecUse, Connector, Families, Size, Traits
-from walflow.net import Address, Secret, ServerTls, parse_address
-from walflow_kernel.shipping import PackedText
+from walflow import Claim, CodecUse, Families, PipelineHost, Size, Traits
+from walflow.net import Address, AtUrl, Secret, ServerTls, UrlScheme
+from walflow_kernel.shipped import PackedText
 
 OutputMode = Literal["append", "update", "complete"]
 
 
-class SparkConfig(Connector):
+class SparkConfig(AtUrl, PipelineHost):
     traits: ClassVar[Traits] = Traits(
         codec=CodecUse.OPTIONAL, decodes=False, takes_bytes=False, transactional=True, forwards=True, positions=True
     )
     families: ClassVar[Families] = SPARK
+    scheme: ClassVar[UrlScheme] = UrlScheme("tcp", DEFAULT_PORT)
 
     path: str = Field(
         min_length=1,
@@ -53,8 +54,8 @@ class SparkConfig(Connector):
     consumers: tuple[str, ...] | Literal["any"] = Field(
         default=("spark",),
         description="Names of the readers. No event is deleted before each of them has committed it. A reader with "
-        'another name is refused. `"any"`: each streaming query is a consumer from its first start on, under the name that '
-        "it gives.",
+        'another name is refused. `"any"`: each streaming query is a consumer from its first start on, '
+        "under the name that it gives.",
     )
     max_consumers: int = Field(
         default=16, ge=1, le=1000, description='With `"consumers": "any"`: the most consumers. One more is refused.'
@@ -62,8 +63,8 @@ class SparkConfig(Connector):
     consumer_timeout: int = Field(
         default=86_400_000_000_000,
         ge=1_000_000_000,
-        description='With `"consumers": "any"`: nanoseconds after which a consumer is forgotten that has events before it '
-        "and commits none. Then events that only it had not committed are deleted.",
+        description='With `"consumers": "any"`: nanoseconds after which a consumer is forgotten that has events '
+        "before it and commits none. Then events that only it had not committed are deleted.",
     )
 
     handshake_timeout: int = Field(
@@ -86,7 +87,9 @@ class SparkConfig(Connector):
     max_lines_per_second: int = Field(
         default=10_000,
         ge=1,
-        description="The most lines per second for Spark's socket source, which cannot process more than about 20,000.",
+        description=(
+            "The most lines per second for Spark's socket source, which cannot process more than about 20,000."
+        ),
     )
 
     query: str | None = Field(
@@ -143,11 +146,11 @@ class SparkConfig(Connector):
         "the message names this key.",
     )
 
-    @field_validator("url", "socket_url")
+    @field_validator("socket_url")
     @classmethod
     def _is_address(cls, url: str | None) -> str | None:
         if url is not None:
-            parse_address(url, scheme="tcp", default_port=DEFAULT_PORT)
+            cls.scheme.address(url)
         return url
 
     @field_validator("pipeline", mode="before")
@@ -168,7 +171,8 @@ class SparkConfig(Connector):
             raise ValueError("without `consumers` the log would never be read")
         if not self.address.loopback and self.tls is None and self.insecure is None:
             raise ValueError(
-                f'{self.address} is open to the network and has no `tls`; or say why that is right in `insecure = "…"`'
+                f"{self.address} is open to the network and has no `tls`; "
+                'or say why that is right in `insecure = "…"`'
             )
         plain = self.socket_address
         if plain is not None and plain == self.address and plain.port:
@@ -192,14 +196,8 @@ class SparkConfig(Connector):
         return self.consumers == "any"
 
     @property
-    def address(self) -> Address:
-        return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
-
-    @property
     def socket_address(self) -> Address | None:
-        if self.socket_url is None:
-            return None
-        return parse_address(self.socket_url, scheme="tcp", default_port=DEFAULT_PORT)
+        return None if self.socket_url is None else self.scheme.address(self.socket_url)
 
     @property
     def runs_spark(self) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN, Admission
@@ -11,14 +11,15 @@ from connectors.spark.job.probe import probe
 from connectors.spark.results.results import Results
 from connectors.spark.serve.listener import SparkBridge
 from connectors.spark.serve.secret import Token, find_token
+from connectors.spark.settings import SparkSettings
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, Inlet, Need, Objection, Outlet, Risk, Traits
+from walflow import Guarantee, HostSettings, Inlet, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
 from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
 from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
 from walflow.wal import Log, LogOptions
-from walflow_kernel.shipping import shipped_of
+from walflow_kernel.shipped import shipped_of
 
 BACKLOG: Final = 128  # connections that wait to be accepted
 
@@ -27,6 +28,24 @@ class Spark(SparkConfig):
     """A log that Spark reads. Spark may read any range again until each of its consumers has committed it."""
 
     traits: ClassVar[Traits] = SparkConfig.traits._replace(output_optional=True)
+    settings: ClassVar[type[HostSettings]] = SparkSettings
+
+    @classmethod
+    def hosting(cls, settings: HostSettings, pipeline: str, folder: str) -> Self:
+        assert isinstance(settings, SparkSettings)
+        given = {
+            "path": settings.dir or folder,
+            "url": settings.url,
+            "pipeline": pipeline,
+            "master": settings.master,
+            "conf": settings.conf,
+            "checkpoint": settings.checkpoint,
+            "options": {} if settings.partitions is None else {"numPartitions": str(settings.partitions)},
+            "python": settings.python,
+            "trigger_interval": settings.trigger_interval,
+        }
+        own = {"max_rows_per_batch": settings.max_rows_per_batch, "max_chunks": settings.max_chunks}
+        return cls.model_validate(given | {name: value for name, value in own.items() if value is not None})
 
     def needs(self) -> Sequence[Need]:
         return [
@@ -71,9 +90,9 @@ class Spark(SparkConfig):
         if not self.any_consumer:
             return ()
         told = (
-            f"a consumer is known from its query's first start on; there are at most {self.max_consumers}. One that has "
-            f"events before it and commits nothing for {self.consumer_timeout / 1e9:,.0f} s is forgotten, and its events "
-            "may be deleted"
+            f"a consumer is known from its query's first start on; there are at most {self.max_consumers}. One that "
+            f"has events before it and commits nothing for {self.consumer_timeout / 1e9:,.0f} s is forgotten, and "
+            "its events may be deleted"
         )
         return (told,)
 
@@ -86,8 +105,8 @@ class Spark(SparkConfig):
             f"{self.options['numPartitions']} tasks" if "numPartitions" in self.options else "a task for each 16 MiB"
         )
         begin = (
-            "the pipeline runs on Spark. An event leaves it at the end of the batch that it is read in, which takes some tenths "
-            "of a second at least. "
+            "the pipeline runs on Spark. An event leaves it at the end of the batch that it is read in, which takes "
+            "some tenths of a second at least. "
         )
         repeats = f"A crash repeats what the log in front of it repeats, and no more; a batch has {tasks}"
         if keeping is None:
@@ -95,7 +114,10 @@ class Spark(SparkConfig):
         kept = "What windows and scripts keep is in Spark's checkpoint, and survives a crash. "
         if keeping.single is None:
             order = "Within a group the events leave in the order of the log; between groups there is no order. "
-            dealt = f" to read, and at most {keeping.buckets} for the groups, which are dealt to {keeping.buckets} buckets"
+            dealt = (
+                f" to read, and at most {keeping.buckets} for the groups, "
+                f"which are dealt to {keeping.buckets} buckets"
+            )
         else:
             order = "At each output the events leave in the order of the log. "
             dealt = f" to read, and one for the rest: {keeping.single}"

@@ -1,10 +1,10 @@
-"""The file `consumers`: two slots, written in turn, with all their bytes from the start on. So a commit, after which a chunk is
-deleted, needs no new block, also on a full disk.
+"""The file `consumers`: two slots, written in turn, with all their bytes from the start on. So a commit, after which
+a chunk is deleted, needs no new block, also on a full disk.
 
 A slot is one line of JSON and one with its checksum:
 
-    {"log": "…", "generation": 7, "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000", "scan": "…"}}}
-    crc32 1a2b3c4d
+    {"log": "…", "generation": 7, "consumers": {"spark": {"position": 120, "time_ns": …, "peer": "127.0.0.1:4000",
+    "scan": "…"}}} crc32 1a2b3c4d
 
 Before it had slots, the file was these two lines, without a generation. That is a first slot, and is read as one.
 """
@@ -33,8 +33,8 @@ class ConsumerFile:
         self._has_slots = False
 
     def read(self) -> Fields:
-        """What the sound slot with the highest generation says; nothing if there is no file. It is synced when this returns. Raises
-        ValueError if no slot is sound, or it is of another log; DiskFull, FailStop, ReadFailed."""
+        """What the sound slot with the highest generation says; nothing if there is no file. It is synced when this
+        returns. Raises ValueError if no slot is sound, or it is of another log; DiskFull, FailStop, ReadFailed."""
         directory = self._directory
         if NAME not in directory.disk.names(directory.path):
             return {}
@@ -55,8 +55,8 @@ class ConsumerFile:
         return len(self._text(consumers)) <= SLOT
 
     def write(self, consumers: Fields) -> None:
-        """Durable when it returns. Raises DiskFull, if the file has no slots yet and there is no room for them, or the file system
-        copies on write; FailStop."""
+        """Durable when it returns. Raises DiskFull, if the file has no slots yet and there is no room for them, or
+        the file system copies on write; FailStop."""
         text = self._text(consumers)
         if not self._has_slots:
             self._make(text)

@@ -43,8 +43,8 @@ class Admission(NamedTuple):
 
 
 class Consumers:
-    """`acked` is called when more of the log was acked. Without `admission` only consumers with one of `names` are known.
-    Belongs to the loop."""
+    """`acked` is called when more of the log was acked. Without `admission` only consumers with one of `names` are
+    known. Belongs to the loop."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class Consumers:
             raise self._unknown(name)
 
     async def admit(self, name: str) -> None:
-        """A query begins under this name. If the flow lets it, it is a consumer from here on, durably, and begins at the
-        floor. Raises RequestRefused."""
+        """A query begins under this name. If the flow lets it, it is a consumer from here on, durably, and begins at
+        the floor. Raises RequestRefused."""
         if self._admission is None or name == PLAIN:
             self.check_known(name)
         elif name not in self._cursors:
@@ -127,8 +127,8 @@ class Consumers:
             self._forgetting = asyncio.get_running_loop().create_task(forget)
 
     async def commit(self, name: str, position: int, peer: str = "", scan: str = "") -> int:
-        """The consumer has processed all positions below `position`. This is durable when the call returns. A position
-        below an earlier commit changes nothing. Raises RequestRefused."""
+        """The consumer has processed all positions below `position`. This is durable when the call returns. A
+        position below an earlier commit changes nothing. Raises RequestRefused."""
         self._check(name, position)
         self._silent.pop(name, None)  # it is not silent, also if the disk has no room
         if position > self.committed(name):
@@ -191,8 +191,9 @@ class Consumers:
             return RequestRefused(Code.UNDECLARED, f"no consumer {name!r} is declared in the flow; declared: {names}")
         return RequestRefused(
             Code.UNDECLARED,
-            f"no consumer {name!r} is known; known: {names}. One is known from its query's start on, and forgotten when it "
-            f"commits nothing for {self._admission.seconds:,.0f} s (`consumer_timeout`) while events wait for it",
+            f"no consumer {name!r} is known; known: {names}. One is known from its query's start on, and forgotten "
+            f"when it commits nothing for {self._admission.seconds:,.0f} s (`consumer_timeout`) while events wait "
+            "for it",
         )
 
     def _check(self, name: str, position: int) -> None:
@@ -221,7 +222,10 @@ class Consumers:
         if len(others) >= self._admission.most:
             raise RequestRefused(
                 Code.UNDECLARED,
-                f"no consumer {name!r} is known, and there are {len(others)} already (`max_consumers`): {', '.join(others)}",
+                (
+                    f"no consumer {name!r} is known, and there are {len(others)} already (`max_consumers`): "
+                    f"{', '.join(others)}"
+                ),
             )
         floor = self.floor
         await self._replace({**self._cursors, name: Cursor(floor)})

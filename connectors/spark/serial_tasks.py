@@ -47,8 +47,8 @@ class SerialTasks:
 
 
 async def on_log_thread(half: Half, call: Callable[[], None]) -> None:
-    """In order with the log's commits and checkpoints. Raises DiskFull; any other error ends the process, for a log that
-    failed can promise nothing any more."""
+    """In order with the log's commits and checkpoints. Raises DiskFull; any other error ends the process, for a log
+    that failed can promise nothing any more."""
     ended: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
     half.scheduler.submit(call, lambda error: None if ended.done() else ended.set_result(error))
     error = await ended

@@ -1,5 +1,5 @@
-"""A fence may say more than its language (```` ```troy body ````): that is for the tests of the pages. Markdown would take such
-a block for a paragraph."""
+"""A fence may say more than its language (````
+```troy body ````): that is for the tests of the pages. Markdown would take such a block for a paragraph."""
 
 import re
 from typing import Final

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from walflow import Block, Codec, Frames, Receipt, StreamId
-from walflow.admin.tap import NotAnExpression, RunningTap, TapRules, condition
+from walflow.admin.tap import NotAnExpression, OpenTap, TapRules, condition
 from walflow.admin.tap.rules import parse_path
 from walflow.admin.tap.sampler import HELD, Sampler
 from walflow.admin.taps import MOST, Taps
@@ -61,7 +61,7 @@ class Flow:
     async def shown(self, *blocks: Block) -> list[dict[str, Any]]:
         """The lines until the first count, which is the last of them."""
         lines: list[dict[str, Any]] = []
-        tap = RunningTap(self.ports, [PORT], self._rules, every=0, **self._more)
+        tap = OpenTap(self.ports, [PORT], self._rules, every=0, **self._more)
         with tap:
             async with aclosing(tap.lines()) as found:
                 asyncio.get_running_loop().call_soon(self._send, blocks)
@@ -236,7 +236,7 @@ def test_a_sampler_holds_so_many_bytes_at_most() -> None:
 
 async def test_a_tap_that_is_not_read_holds_up_nothing() -> None:
     flow = Flow()
-    tap = RunningTap(flow.ports, [PORT], TapRules(True), limit=10)
+    tap = OpenTap(flow.ports, [PORT], TapRules(True), limit=10)
     lines: AsyncGenerator[bytes] = tap.lines()
     with tap:
         async with aclosing(lines):

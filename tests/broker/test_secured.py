@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from connectors.kafka import KafkaProducer
-from connectors.kafka.producing import KafkaProducing
+from connectors.kafka.producer_run import KafkaProducerRun
 from connectors.kafka.settings import KafkaAway
 from tests.broker.jars import absent
 from tests.broker.kafka import PASSWORD, USER, KafkaBroker, kafka
@@ -47,7 +47,7 @@ async def refusal(**config: object) -> str:
     scheduler = LoopScheduler("kafka")
     try:
         with pytest.raises(KafkaAway) as raised:
-            await KafkaProducing(connector, MemoryInlet(cast(VirtualScheduler, scheduler))).run()
+            await KafkaProducerRun(connector, MemoryInlet(cast(VirtualScheduler, scheduler))).run()
     finally:
         await scheduler.close()
     return str(raised.value)

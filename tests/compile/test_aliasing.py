@@ -11,7 +11,7 @@ from tests.compile.world import INGEST_NS, call, term
 from tests.examples import shared
 from walflow.codecs import JSON
 from walflow.compile.compiled import BlockCall
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.program import ScriptOf
 from walflow.compile.reads import Decoded
 from walflow.compile.region import Region, Rule

@@ -17,7 +17,7 @@ from tests.examples import shared
 from walflow.codecs import JSON, MSGPACK
 from walflow.codecs.json import JSON_SORTED
 from walflow.compile.compiled import Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.region import Region
 from walflow.event import Block, Codec, Frames, Framing, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, make

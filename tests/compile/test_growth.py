@@ -8,7 +8,7 @@ from tests.compile.world import call
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON
 from walflow.compile.compiled import Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.diagnostics import Source, render_all
 from walflow.event import Block, Frames, StreamId
 from walflow.framing import LINES

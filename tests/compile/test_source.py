@@ -15,7 +15,7 @@ from tests.compile.world import call, expression, script, term
 from tests.examples import shared
 from tests.lang.world import assembled
 from walflow.codecs import JSON
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.listing import Table
 from walflow.compile.reads import Decoded
 from walflow.compile.region import Region, Rule

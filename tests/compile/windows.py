@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from tests.compile.world import USES
 from walflow.compile.compiled import BlockCall, BlockOutcome, Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.reads import Decoded
 from walflow.diagnostics import Diagnostic, Source, has_errors
 from walflow.lang.deploy import pipeline

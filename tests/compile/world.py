@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.compile.interpreter import Interpreter
 from walflow.compile.compiled import BlockCall, Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.constant import Constant
 from walflow.compile.lowering import fold
 from walflow.compile.nodes import Expr

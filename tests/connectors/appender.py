@@ -6,7 +6,7 @@ import random
 import sys
 from pathlib import Path
 
-from connectors.file.appending import boot_id
+from connectors.file.appended_file import boot_id
 from tests.connectors.world import Sink, appending
 
 

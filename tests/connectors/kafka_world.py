@@ -8,7 +8,7 @@ from typing import Final, cast
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from connectors.kafka import KafkaConsumer, KafkaProducer
-from connectors.kafka.producing import KafkaProducing
+from connectors.kafka.producer_run import KafkaProducerRun
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -80,7 +80,7 @@ async def producing(
     scheduler = CountingScheduler("kafka")
     inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
     connector = KafkaProducer.model_validate({"brokers": brokers.split(","), "topic": topic, **config})
-    task = asyncio.ensure_future(KafkaProducing(connector, inlet, make).run())
+    task = asyncio.ensure_future(KafkaProducerRun(connector, inlet, make).run())
     try:
         yield inlet
     finally:

@@ -67,9 +67,13 @@ class Mosquitto:
             self._process = None
 
     def pause(self) -> None:
-        """It reads nothing from now on."""
+        """It reads nothing from now on, until `go_on`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def publish(self, topic: str, lines: Sequence[bytes], *options: str) -> None:
         """A message a line, with QoS 1 unless `options` say otherwise. Returns when the broker has them."""

@@ -1,5 +1,6 @@
 """What a schema registry answers, by Confluent's protocol, on a real socket: a stand-in, as no registry is a Python package."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,19 +10,22 @@ from aiohttp import web
 
 class RegistryStub:
     """`schemas`: by id. `subjects`: the id of the newest schema of each. `status`: answers all with it, if it is not 200.
-    `broken`: schemas that are answered with 500."""
+    `broken`: schemas that are answered with 500. `hold`: what every answer waits for."""
 
     def __init__(self) -> None:
         self.schemas: dict[int, dict[str, object]] = {}
         self.subjects: dict[str, int] = {}
         self.status = 200
         self.broken: set[int] = set()
+        self.hold: asyncio.Event | None = None
         self.asked: list[str] = []
         self.login: str | None = None
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append(request.raw_path)
+        if self.hold is not None:
+            await self.hold.wait()
         if self.login is not None and request.headers.get("Authorization") != self.login:
             return web.json_response({"error_code": 401, "message": "Unauthorized"}, status=401)
         if self.status != 200:
@@ -39,8 +43,10 @@ class RegistryStub:
 
 
 @asynccontextmanager
-async def registry(user: str = "", password: str = "") -> AsyncIterator[RegistryStub]:
-    stub = RegistryStub()
+async def registry(
+    user: str = "", password: str = "", *, stub: RegistryStub | None = None
+) -> AsyncIterator[RegistryStub]:
+    stub = stub or RegistryStub()
     if user:
         stub.login = f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
     app = web.Application()

@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.dns import DnsClient
-from connectors.dns.looking_up import BadLookup, question_of
-from tests.connectors.asking import asking, until
+from connectors.dns.client_run import BadLookup, question_of
+from tests.connectors.asked import asking, until
 
 ZONE = {
     ("host.test.", "A"): ["host.test. 60 IN A 192.0.2.1", "host.test. 60 IN A 192.0.2.2"],
@@ -53,9 +53,10 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def name_server() -> AsyncIterator[tuple[NameServer, str]]:
+async def name_server(server: NameServer | None = None) -> AsyncIterator[tuple[NameServer, str]]:
     loop = asyncio.get_running_loop()
-    transport, server = await loop.create_datagram_endpoint(NameServer, local_addr=("127.0.0.1", 0))
+    made = server or NameServer()
+    transport, server = await loop.create_datagram_endpoint(lambda: made, local_addr=("127.0.0.1", 0))
     try:
         yield server, "{}:{}".format(*transport.get_extra_info("sockname"))
     finally:

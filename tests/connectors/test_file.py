@@ -10,7 +10,7 @@ from aiofiles.threadpool.binary import AsyncFileIO
 from pydantic import ValidationError
 
 from connectors.file import File
-from connectors.file.reading import CannotRead
+from connectors.file.file_source import CannotRead
 from walflow.contract import Claim, CodecUse, Guarantee, Ports
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 

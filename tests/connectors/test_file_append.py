@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.file.appending import boot_id
+from connectors.file.appended_file import boot_id
 from connectors.file.sidecar import Sidecar, State
 from tests.connectors.world import LOG, DeadlyDisk, Killed, PowerDisk, Sink, appending, to_append
 from tests.examples import shared

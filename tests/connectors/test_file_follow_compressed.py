@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import structlog
 
+from connectors.file.file_source import ALGORITHMS
 from connectors.file.follow.compressed_file import STEP_BYTES
-from connectors.file.reading import ALGORITHMS
 from tests.connectors.test_file_follow import Run, append
 from walflow.errors import WalflowError
 from walflow.framing.compression import FORMATS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connectors.file import File
-from connectors.file.overwriting import FilePlace, Overwriting
+from connectors.file.overwritten_file import FilePlace, OverwrittenFile
 from tests.connectors.test_file import run
 from tests.connectors.world import DeadlyDisk, FailingDisk, Killed, Sink
 from walflow.disk import Disk, RealDisk
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def overwriting(path: Path, *, disk: Disk | None = None, place: FilePlace | None = None) -> Sink:
-    return Sink(Overwriting(str(path), disk or RealDisk(), sync=True, place=place)).start()
+    return Sink(OverwrittenFile(str(path), disk or RealDisk(), sync=True, place=place)).start()
 
 
 def had(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
 from connectors.file.output import GRACE
 from connectors.file.recovery import HEAD, events_of, intend
 from connectors.file.sidecar import State, WriteIntent
@@ -367,7 +367,7 @@ def test_killed_at_every_change_while_it_finishes_the_renamed_file(path: Path) -
             sink.write(b"2" * 9000, first=2)
         sink.die()
         rename_and_create(path)
-        dying = Sink(Appending(str(path), DeadlyDisk(fatal, 5), sync=True, boot=lambda: "boot-1"))
+        dying = Sink(AppendedFile(str(path), DeadlyDisk(fatal, 5), sync=True, boot=lambda: "boot-1"))
         try:
             dying.start()
             dying.write(b"2" * 9000, first=2)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
 from connectors.file.output import CannotWrite, FileBatch
 from connectors.file.recovery import PIECE, PIECES, intend
 from connectors.file.sidecar import ROOM, SLOT, SLOTS, Sidecar, State, sidecar_path
@@ -23,13 +23,13 @@ from walflow.testing import PowerCut, SimulatedDisk, images
 SIDECAR = sidecar_path(PATH)
 
 
-def opened(disk: SimulatedDisk, boot: int = 1, *, sync: bool = True) -> Appending:
-    output = Appending(PATH, disk, sync=sync, boot=lambda: f"boot {boot}")
+def opened(disk: SimulatedDisk, boot: int = 1, *, sync: bool = True) -> AppendedFile:
+    output = AppendedFile(PATH, disk, sync=sync, boot=lambda: f"boot {boot}")
     output.open()
     return output
 
 
-def write(output: Appending, position: int, event: bytes) -> None:
+def write(output: AppendedFile, position: int, event: bytes) -> None:
     batch = FileBatch(acked_below={LOG: 1})
     batch.parts.append(event)
     batch.adds.add(LOG, position, position)

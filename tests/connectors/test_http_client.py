@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from aiohttp import web
@@ -20,6 +20,7 @@ from tests.system.certificates import Authority
 from walflow.codecs import STRING
 from walflow.event import Origin
 from walflow.framing import MESSAGES
+from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0
@@ -82,15 +83,17 @@ class Peer:
 async def posting(
     port: int, *, replaceable: bool = False, behind_log: bool = True, **config: object
 ) -> AsyncIterator[MemoryInlet]:
-    scheduler = VirtualScheduler()
-    inlet = MemoryInlet(scheduler, behind_log=behind_log, replaceable=replaceable)
+    scheduler = LoopScheduler("http")
+    virtual = cast(VirtualScheduler, scheduler)
+    inlet = MemoryInlet(virtual, behind_log=behind_log, replaceable=replaceable)
     connector = HttpClient.model_validate({"url": f"http://127.0.0.1:{port}/in", "reconnect": QUICK, **config})
-    task = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(scheduler, linked=False)))
+    task = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(virtual, linked=False)))
     try:
         yield inlet
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await scheduler.close()
         assert task.cancelled(), task.exception()
 
 

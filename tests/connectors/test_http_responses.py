@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from aiohttp import web
@@ -14,7 +14,8 @@ from tests.connectors.test_http_client import QUICK, Peer, origin, until
 from tests.nodes.world import Taker, World
 from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.nodes.source import RunOutlet
-from walflow.testing import MemoryInlet
+from walflow.runtime.loop import LoopScheduler
+from walflow.testing import MemoryInlet, VirtualScheduler
 
 
 class Asking(NamedTuple):
@@ -38,7 +39,8 @@ async def asking(
 ) -> AsyncIterator[Asking]:
     world, taker, err = World(), Taker(ack=ack), Taker("f::err", ack=True)
     out = world.source(taker, err, framing=chain or Incoming((), MESSAGES))
-    inlet = MemoryInlet(world.scheduler, behind_log=True)
+    scheduler = LoopScheduler("http")
+    inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True)
     async with peer.listening() as port:
         url = {"url": f"http://127.0.0.1:{port}/", "reconnect": QUICK, "responses": True}
         task = asyncio.ensure_future(HttpClient.model_validate({**url, **config}).run(inlet, out))
@@ -47,6 +49,7 @@ async def asking(
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            await scheduler.close()
             assert task.cancelled(), task.exception()
             out.end()
             for block in taker.blocks:

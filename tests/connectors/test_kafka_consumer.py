@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.kafka import KafkaConsumer
-from connectors.kafka.consuming import POLL
+from connectors.kafka.consumer_run import POLL
 from tests.connectors.kafka_world import cluster, committed, consuming, jobs_of, put, until
 from walflow import Block
 from walflow.testing import MemoryOutlet

@@ -13,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import ValidationError
 
 from connectors.kafka import KafkaProducer
+from connectors.kafka.message_parts import BadMeta, MessageParts, parts_of
 from connectors.kafka.options import KNOWN
-from connectors.kafka.outgoing import BadMeta, MessageParts, parts_of
-from connectors.kafka.producing import ASK, POLL, KafkaProducing
+from connectors.kafka.producer_run import ASK, POLL, KafkaProducerRun
 from connectors.kafka.settings import NO_SUCH, KafkaAway, reason_of
 from tests.connectors.kafka_world import PATIENCE, cluster, jobs_of, messages_of, producing, until
 from tests.system.certificates import Authority
@@ -308,7 +308,7 @@ async def test_to_a_broker_that_is_not_trusted_nothing_is_sent_and_the_reason_is
         scheduler = LoopScheduler("kafka")
         try:
             with pytest.raises(KafkaAway, match="certificate") as raised:
-                await KafkaProducing(config, MemoryInlet(cast(VirtualScheduler, scheduler))).run()
+                await KafkaProducerRun(config, MemoryInlet(cast(VirtualScheduler, scheduler))).run()
         finally:
             await scheduler.close()
     assert "\n" not in str(raised.value)

@@ -8,7 +8,7 @@ import pytest
 from connectors.kv import Kv
 from connectors.kv.commands import BadCommand, command_of
 from connectors.kv.store import FILE, CannotStore, KvStore
-from tests.connectors.asking import Asking, asking, until
+from tests.connectors.asked import AskedConnector, asking, until
 from walflow.testing.world import MemoryCounter
 
 
@@ -16,7 +16,7 @@ def kv(path: Path, **config: object) -> Kv:
     return Kv.model_validate({"path": str(path / "store"), **config})
 
 
-async def done(store: Asking, value: bytes, **command: object) -> list[object]:
+async def done(store: AskedConnector, value: bytes, **command: object) -> list[object]:
     """The answers to one command, which are acked."""
     before = len(store.out.sent)
     store.ask(value, kv=command)

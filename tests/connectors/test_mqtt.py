@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import pytest
 from pydantic import ValidationError
 
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
+from tests.connectors.mqtt_broker import FOR_NOW, StubBroker
 from tests.system.certificates import Authority
 from walflow import Block
 from walflow.runtime.loop import LoopScheduler
@@ -136,54 +137,29 @@ async def test_metadata_names_topic_retain_and_properties(mosquitto: Mosquitto) 
         }
 
 
-@needs_mosquitto
-class Refusing(asyncio.Protocol):
-    """A broker of MQTT 5 that answers a message with 0x97, quota exceeded, while its payload is in `refuses`."""
-
-    refuses: ClassVar[set[bytes]] = set()
-    taken: ClassVar[list[bytes]] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._read = b""
-
-    def data_received(self, data: bytes) -> None:
-        self._read += data
-        while len(self._read) >= 2 and len(self._read) >= 2 + self._read[1]:  # all of them are shorter than 128 bytes
-            kind, body = self._read[0] >> 4, self._read[2 : 2 + self._read[1]]
-            self._read = self._read[2 + len(body) :]
-            if kind == 1:
-                self._transport.write(bytes([0x20, 3, 0, 0, 0]))
-            elif kind == 3:
-                after = 2 + int.from_bytes(body[:2], "big")
-                payload = body[after + 3 :]  # behind the number and no properties
-                refused = payload in self.refuses
-                if not refused:
-                    self.taken.append(payload)
-                self._transport.write(bytes([0x40, 3, *body[after : after + 2], 0x97 if refused else 0]))
-
-
 @asynccontextmanager
-async def refusing(*payloads: bytes) -> AsyncIterator[int]:
-    """Its port."""
-    Refusing.refuses, Refusing.taken = set(payloads), []
-    server = await asyncio.get_running_loop().create_server(Refusing, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+async def refusing(*payloads: bytes) -> AsyncIterator[StubBroker]:
+    stub = StubBroker()
+    stub.refuses = dict.fromkeys(payloads, FOR_NOW)
+    await stub.listen()
+    try:
+        yield stub
+    finally:
+        stub.leave()
 
 
 async def test_while_the_broker_takes_nothing_for_now_all_waits_in_order_and_the_breaker_is_triggered() -> None:
-    async with refusing(b"1", b"2") as port, publishing(port, qos=1) as inlet:
+    async with refusing(b"1", b"2") as stub, publishing(stub.port, qos=1) as inlet:
         inlet.give(inlet.block(b"1\n2\n3\n"))
         await until(lambda: "Quota exceeded" in str(inlet.breaker))
-        Refusing.refuses.clear()
+        stub.refuses.clear()
         await until(lambda: inlet.acked)
         await until(lambda: inlet.breaker is None)
     assert (inlet.acked, inlet.failed) == ([b"1\n2\n3\n"], [])
 
 
 async def test_a_message_that_the_broker_never_takes_for_now_fails_alone_once_others_were_taken() -> None:
-    async with refusing(b"bad") as port, publishing(port, qos=1) as inlet:
+    async with refusing(b"bad") as stub, publishing(stub.port, qos=1) as inlet:
         inlet.give(inlet.block(b"1\nbad\n2\n"))
         given = [*b"1b2"]
         while not inlet.failed:
@@ -193,6 +169,19 @@ async def test_a_message_that_the_broker_never_takes_for_now_fails_alone_once_ot
         await until(lambda: len(b"".join(inlet.acked).split()) == len(given) - 1)
         assert [event for event, _ in inlet.failed] == [b"bad\n"]
         await until(lambda: inlet.breaker is None)
+
+
+@needs_mosquitto
+async def test_a_message_that_ends_each_connection_goes_back_to_the_log_and_others_pass(tmp_path: Path) -> None:
+    """Mosquitto answers one that is larger than it takes with a code that MQTT has for other packets, and the client ends the connection."""
+    with broker(tmp_path, "message_size_limit 8000") as mosquitto:
+        async with publishing(mosquitto.port) as inlet:
+            large = b'"%b"' % (b"x" * 10_000)
+            inlet.give(inlet.lines_of(large))
+            await until(lambda: inlet.failed)
+            assert inlet.failed[0][0] == large + b"\n"
+            inlet.give(inlet.lines_of(b"2"))
+            await until(lambda: inlet.acked == [b"2\n"])
 
 
 async def test_a_broker_that_dies_is_waited_for_and_gets_what_it_has_not_answered(mosquitto: Mosquitto) -> None:

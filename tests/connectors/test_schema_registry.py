@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.registry import SchemaRegistry
-from tests.connectors.asking import Asking, asking, until
+from tests.connectors.asked import AskedConnector, asking, until
 from tests.connectors.registry_stub import registry
 from walflow.codecs import BINARY
 from walflow.framing import MESSAGES
@@ -38,7 +38,7 @@ def decoding(url: str, **keys: object) -> SchemaRegistry:
     return SchemaRegistry.model_validate({"url": url, "mode": "decode", "reconnect": FAST, **keys})
 
 
-def give(asked: Asking, *payloads: bytes, **meta: object) -> None:
+def give(asked: AskedConnector, *payloads: bytes, **meta: object) -> None:
     asked.inlet.give(asked.inlet.block(MESSAGES.join(payloads), codec=BINARY, framing=MESSAGES, meta=meta))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import fcntl
 import importlib.util
 import math
 import os
@@ -13,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
+from connectors.file.file_sink import file_sink
 from connectors.file.output import Output
-from connectors.file.writing import file_sink
 from connectors.sqlite.rows import WHOLE, Cell
 from connectors.sqlite.sink import TableWork
 from connectors.sqlite.table import SqliteTable
@@ -71,8 +72,11 @@ class FileSubject(InDirectory):
     def fail_otherwise(self) -> None:
         self._disk.number = errno.EDQUOT
 
+    def fail_after(self, events: int) -> None:
+        self._disk.failing, self._disk.written = {"write"}, events * len(b"1\n")
+
     def mend(self) -> None:
-        self._disk.failing = set()
+        self._disk.failing, self._disk.written = set(), 0
 
     def bug(self) -> None:
         self._disk.broken = True
@@ -94,7 +98,7 @@ def truncating() -> FileSubject:
 
 
 def appending() -> FileSubject:
-    return FileSubject(lambda path, disk: Appending(path, disk, sync=True))
+    return FileSubject(lambda path, disk: AppendedFile(path, disk, sync=True))
 
 
 test_file = sink_promises(truncating)
@@ -209,10 +213,13 @@ test_spool = sink_promises(SpoolSubject)
 
 
 class StdioSubject(JobsOnThread):
-    """A pipe that is read."""
+    """A pipe that is read. It takes a large block as a whole: what writes to it and what reads from it are one thread here."""
+
+    large = 1 << 19
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
+        fcntl.fcntl(self._writing, fcntl.F_SETPIPE_SZ, 1 << 20)
         os.set_blocking(self._reading, False)
         self._read = b""
 
@@ -242,9 +249,13 @@ class Datagrams:
 
     def __init__(self) -> None:
         self.trouble = 0
+        self.left = 1_000_000  # that it takes
         self.sent: list[bytes] = []
 
     def send(self, data: bytes, /) -> int:
+        if not self.left:
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+        self.left -= 1
         number = self.trouble or (errno.EMSGSIZE if data == TOO_LARGE else 0)
         if number:
             raise OSError(number, os.strerror(number))
@@ -256,7 +267,7 @@ class Datagrams:
 
 
 class UdpSubject(SinkSubject):
-    never = TOO_LARGE
+    too_large = TOO_LARGE
 
     def __init__(self) -> None:
         self._socket = Datagrams()
@@ -285,8 +296,11 @@ class UdpSubject(SinkSubject):
     def fail_otherwise(self) -> None:
         self._socket.trouble = errno.ENETUNREACH
 
+    def fail_after(self, events: int) -> None:
+        self._socket.left = events
+
     def mend(self) -> None:
-        self._socket.trouble = 0
+        self._socket.trouble, self._socket.left = 0, 1_000_000
 
 
 test_udp = sink_promises(UdpSubject)
@@ -340,6 +354,13 @@ class EchoSubject(TcpSubject):
     config = {"ack": "echo"}  # noqa: RUF012  # it is read alone
     echoes = True
 
+    def fail_after(self, events: int) -> None:
+        self.peer.left = events
+
+    def mend(self) -> None:
+        self.peer.left = 1_000_000
+        super().mend()
+
     def hold(self, scheduler: VirtualScheduler) -> None:
         self.peer.echoing = False
 
@@ -349,22 +370,21 @@ class EchoSubject(TcpSubject):
         self.peer.echoing = True
 
 
+NO_ECHO = {
+    "a_stop_waits_for_what_is_under_way": "it waits until all is written, and for no echo: what has none fails"
+}
 test_tcp = sink_promises(TcpSubject)
-test_tcp_echo = sink_promises(
-    EchoSubject,
-    without={
-        "a_stop_waits_for_what_is_under_way": "it waits until all is written, and for no echo: what has none fails"
-    },
-)
+test_tcp_echo = sink_promises(EchoSubject, without=NO_ECHO)
 
 
 class RequestsSubject(SinkSubject):
-    """A sink of requests, as `http_client`, `dns_client` and `schema_registry` are. Its waits are the loop's, in real time."""
+    """A sink of requests, as `http_client`, `dns_client` and `schema_registry` are."""
 
     never = b'"never"'
 
     def __init__(self) -> None:
         self._trouble = ""
+        self._left = 1_000_000  # that are taken
         self._got: list[bytes] = []
         self._held: asyncio.Event | None = None
 
@@ -375,11 +395,11 @@ class RequestsSubject(SinkSubject):
         return self
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        queue = RetryQueue[Block](1, 3, Backoff(0.01, 0.05))
+        queue = RetryQueue[Block](1, 3, Backoff(0.1, 10.0))
         sink = RetrySink(
             inlet,
             queue,
-            Backoff(0.01, 0.05),
+            Backoff(0.1, 10.0),
             add=lambda blocks: queue.add(
                 [(part, 1) for block in blocks for part in block.split([1] * block.frames.count)]
             ),
@@ -391,6 +411,8 @@ class RequestsSubject(SinkSubject):
             if self._held is not None:
                 await self._held.wait()
             (event,) = held.part.frames.payloads()
+            if not self._left:
+                self._trouble = "not now"
             if self._trouble:
                 sink.failed(held, self._trouble, Failure(math.inf, counts=False))
             elif event == self.never:
@@ -398,6 +420,7 @@ class RequestsSubject(SinkSubject):
                 inlet.reject(held.part, "no peer takes it")
             else:
                 self._got.append(event)
+                self._left -= 1
                 sink.passed(held)
                 inlet.ack(held.part)
 
@@ -412,8 +435,11 @@ class RequestsSubject(SinkSubject):
     def fail_otherwise(self) -> None:
         self._trouble = "not any more"
 
+    def fail_after(self, events: int) -> None:
+        self._left = events
+
     def mend(self) -> None:
-        self._trouble = ""
+        self._trouble, self._left = "", 1_000_000
 
     def hold(self, scheduler: VirtualScheduler) -> None:
         self._held = asyncio.Event()
@@ -426,7 +452,6 @@ class RequestsSubject(SinkSubject):
 test_requests = sink_promises(
     RequestsSubject,
     without={
-        "the_waits_grow_and_begin_anew_after_a_success": "its waits are in real time: tests/net/test_retry_queue.py",
         "a_stop_waits_for_what_is_under_way": "a request is cancelled, and its events fail",
     },
 )

@@ -24,6 +24,7 @@ class Peer(asyncio.Protocol):
     def __init__(self) -> None:
         self.received: list[bytes] = []  # by each connection
         self.echoing = False
+        self.left = 1_000_000  # lines that it takes before it leaves
         self._transport: asyncio.Transport | None = None
         self._transports: list[asyncio.Transport] = []
         self._server: asyncio.Server | None = None
@@ -40,6 +41,10 @@ class Peer(asyncio.Protocol):
         self.received.append(b"")
 
     def data_received(self, data: bytes) -> None:
+        if data.count(b"\n") > self.left:
+            data = b"".join(data.splitlines(keepends=True)[: self.left])
+            asyncio.get_running_loop().call_later(0.01, self.leave)  # the echo is read first
+        self.left -= data.count(b"\n")
         self.received[-1] += data
         if self.echoing:
             self.send(data)

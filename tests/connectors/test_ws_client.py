@@ -31,6 +31,7 @@ class Peer:
         self.connections: list[ServerConnection] = []
         self.echoing = False
         self.ends_at: str | None = None  # the message at which it ends the connection
+        self.left = 1_000_000  # messages that it takes before it ends
         self.token: str | None = None
         self.subprotocols: list[Subprotocol] | None = None
         self.port = 0
@@ -48,11 +49,16 @@ class Peer:
         )
         self.port = next(iter(self._server.sockets)).getsockname()[1]
 
-    async def leave(self) -> None:
+    def end(self) -> None:
+        """Without waiting for it."""
         if self._server is not None:
             for connection in self.connections:
                 connection.transport.abort()
             self._server.close()
+
+    async def leave(self) -> None:
+        self.end()
+        if self._server is not None:
             await self._server.wait_closed()
 
     @property
@@ -71,6 +77,10 @@ class Peer:
         self.connections.append(connection)
         try:
             async for message in connection:
+                if not self.left:
+                    self.end()
+                    return
+                self.left -= 1
                 mine.append(message)
                 if message == self.ends_at:
                     connection.transport.abort()

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
+from connectors.file.file_sink import file_sink
 from connectors.file.output import Output
-from connectors.file.writing import file_sink
 from walflow.disk import Disk, Landed, RealDisk
 from walflow.event import Origin
 from walflow.testing import MemoryInlet, VirtualScheduler
@@ -77,7 +77,7 @@ def to_append(
     sole_path: bool = True,
     clock: Clock | None = None,
 ) -> Sink:
-    output = Appending(str(path), disk or RealDisk(), sync=sync, boot=lambda: boot, clock=clock or Clock())
+    output = AppendedFile(str(path), disk or RealDisk(), sync=sync, boot=lambda: boot, clock=clock or Clock())
     return Sink(output, sole_path=sole_path)
 
 

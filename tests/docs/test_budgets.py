@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from pydantic import BaseModel
 
-from connectors.http import body, request, serving
+from connectors.http import body, request, server_run
 from connectors.http.connector import HttpServer
 from walflow.admin import taps
 from walflow.admin.tap import events, where
@@ -58,7 +58,7 @@ VALUES: Final = {
     "events of a request": default(HttpServer, "max_events"),
     "bytes of a body that are judged before others have their turn": body.BLOCK_BYTES,
     "bytes of a head": request.HEAD_BYTES,
-    "characters of an `Idempotency-Key`": serving.LONGEST_KEY,
+    "characters of an `Idempotency-Key`": server_run.LONGEST_KEY,
     "keys that are remembered": default(HttpServer, "idempotency_keys"),
     "taps open at a time": taps.MOST,
     "characters of a condition of a tap": where.LONGEST,

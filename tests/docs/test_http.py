@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from connectors.http.posting import AWAY, TOO_MUCH
+from connectors.http.client_run import AWAY, TOO_MUCH
 from tests.connectors.test_http_replies import answering
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ LOG = "log"
 
 
 GATE = "tests.system.stubborn:Unready"
-LAGGING = "tests.faults.lagging:Lagging"
+LAGGING = "tests.faults.lagging_sink:Lagging"
 
 
 class Size(NamedTuple):

@@ -9,7 +9,7 @@ from tests.proof.arrived import Arrived
 from tests.proof.imports import Import
 from tests.proof.laned import Laned
 from tests.proof.proof import Effort, Proof
-from tests.proof.repairing import DAMAGES, Repair
+from tests.proof.repair_promises import DAMAGES, Repair
 from tests.proof.scripts import SCRIPTS, scripted
 from tests.proof.sidecar import Sidecar
 from tests.proof.stories import Generated

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
+from connectors.file.file_sink import file_sink
 from connectors.file.output import FileBatch, Output
-from connectors.file.writing import file_sink
 from connectors.wal import RunningLog, Wal
 from tests.connectors.world import FailingDisk
 from tests.operators.flows import Running, Sink
@@ -73,7 +73,7 @@ def truncating(path: str, disk: FailingDisk, *, sync: bool) -> Output:
     return Output(path, disk, sync=sync, empty=True)
 
 
-@pytest.mark.parametrize("make", [Appending, truncating])
+@pytest.mark.parametrize("make", [AppendedFile, truncating])
 @pytest.mark.parametrize("failing", ["write", "sync"])
 def test_what_a_file_on_a_full_disk_cannot_take_the_other_gets(
     flow: Running, tmp_path: Path, make: Callable[..., Output], failing: str

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.compile.world import term
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, JSON_SORTED, MSGPACK, STRING
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.region import Region, Rule
 from walflow.event import Block, Codec, Frames, Framing, Node, Origin, StreamId
 from walflow.framing import LENGTH_PREFIXED, LINES, WHOLE, make

@@ -16,11 +16,11 @@ from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow.nodes.build import build
 from walflow.plan.assemble import load
-from walflow_kernel.shipping import INPUT_META
+from walflow_kernel.shipped import INPUT_META
 
 pa = pytest.importorskip("pyarrow")
 
-from pyspark_walflow.dealing import deal
+from pyspark_walflow.dealer import deal
 from pyspark_walflow.stage import run_enveloped
 
 FLOW = """

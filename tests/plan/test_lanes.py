@@ -33,8 +33,8 @@ def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def names(body: str, more: str = "") -> list[str]:
-    log = f'wal with config = {{"path": "/log"{more}}} end'
-    assembly = assembled(flow_of(beside=body, log=log, near=NULL, far=NULL, dead=NULL), registry=KNOWN)
+    text = f'wal with config = {{"path": "/log"{more}}} end'
+    assembly = assembled(flow_of(beside=body, log=text, near=NULL, far=NULL, dead=NULL), registry=KNOWN)
     (log,) = [plan.id for plan in assembly.connectors if plan.kind == "wal"]
     return [lane.name for lane in lanes(assembly, Graph(assembly), log)]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from random import Random
 from typing import Final, Self
 
-from connectors.file.appending import Appending
+from connectors.file.appended_file import AppendedFile
 from connectors.file.output import GRACE, CannotWrite, FileBatch
 from tests.proof.judge import Broken
 from tests.proof.proof import USUAL, Effort, Story
@@ -65,7 +65,7 @@ class FilePromises:
         self.events[position] = b"%d %s\n" % (position, body)
         return position
 
-    def deliver(self, output: Appending, positions: list[int]) -> None:
+    def deliver(self, output: AppendedFile, positions: list[int]) -> None:
         """As the sink does: what is known is acked, the others are written together."""
         unknown = [position for position in positions if not is_known(output.known, position)]
         if unknown:
@@ -94,8 +94,8 @@ class FilePromises:
             raise Broken(f"{min(strange)[:40]!r} is no event")
 
 
-def opened(disk: MemoryDisk, boot: int) -> Appending:
-    output = Appending(PATH, disk, sync=True, boot=lambda: f"boot {boot}")
+def opened(disk: MemoryDisk, boot: int) -> AppendedFile:
+    output = AppendedFile(PATH, disk, sync=True, boot=lambda: f"boot {boot}")
     try:
         output.open()
     except (CannotWrite, OSError) as error:
@@ -144,7 +144,7 @@ class Sidecar:
         self.promises = FilePromises()
         self._dice = Random(seed)
         self._steps = steps
-        self._output: Appending | None = None
+        self._output: AppendedFile | None = None
         self._rotated = 0
         self._now = 0.0
 
@@ -159,10 +159,10 @@ class Sidecar:
             except PowerCut:
                 self._power_cut()
 
-    def _opened(self) -> Appending:
+    def _opened(self) -> AppendedFile:
         """What was not acked comes again, and so does what the log's cursor has not heard of."""
         if self._output is None:
-            output = Appending(PATH, self.disk, sync=True, boot=self._boot, clock=self._time)
+            output = AppendedFile(PATH, self.disk, sync=True, boot=self._boot, clock=self._time)
             output.open()
             self._output = output
             self._deliver(self.promises.cursor + 1)

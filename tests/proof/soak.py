@@ -32,7 +32,7 @@ OURS: Final = (
     "tests.proof.imports",
     "tests.proof.relayed",
     "tests.proof.sidecar",
-    "tests.proof.repairing",
+    "tests.proof.repair_promises",
 )
 SAVE_SECONDS: Final = 5.0
 A_MOMENT: Final = 1e-3

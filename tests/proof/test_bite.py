@@ -13,7 +13,7 @@ from tests.proof.judge import Broken
 from tests.proof.laned import Laned, LogOfLanes
 from tests.proof.proof import Effort, Proof
 from tests.proof.relayed import Relayed
-from tests.proof.repairing import Repair
+from tests.proof.repair_promises import Repair
 from tests.proof.scripts import SCRIPTS, scripted
 from tests.proof.sidecar import FilePromises, Sidecar
 from tests.proof.stories import Generated

@@ -46,7 +46,7 @@ def main(bundle: str, request: str) -> None:
 def rows_of(packed: Mapping[int, bytes], batches: Sequence[Any]) -> Iterator[list[Any]]:
     """What `pyspark_walflow.trial.run_request` gives. Each of `batches` is a micro-batch; between two of them each bucket's
     state is bytes."""
-    from pyspark_walflow.keeping import BucketStep, Keeper
+    from pyspark_walflow.keeper import BucketStep, Keeper
     from pyspark_walflow.stage import unpacked
     from pyspark_walflow.trial import BUCKETS, deal_trial, run_trial, table
 

@@ -5,7 +5,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from pyspark_walflow.fetching import Range
+from pyspark_walflow.fetch import Range
 from pyspark_walflow.options import Options
 from pyspark_walflow.wire import Right
 from tests.pyspark_walflow.lake import Lake

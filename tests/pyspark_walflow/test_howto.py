@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_walflow.fetching import forget
+from pyspark_walflow.fetch import forget
 from pyspark_walflow.options import EARLIEST, Options
 from pyspark_walflow.reader import BatchReader
 from tests.pyspark_walflow.lake import Lake, ids, numbered

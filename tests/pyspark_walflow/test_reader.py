@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from pyspark_walflow import wire
 from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.fetching import fetch, forget
+from pyspark_walflow.fetch import fetch, forget
 from pyspark_walflow.planner import Unreachable
 from pyspark_walflow.reader import BatchReader, Offset, StreamReader
 from pyspark_walflow.wire import FrameKind

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_walflow.fetching import Range, fetch
+from pyspark_walflow.fetch import Range, fetch
 from pyspark_walflow.options import Options
 from pyspark_walflow.reuse import settle
 from tests.pyspark_walflow.lake import Lake, numbered

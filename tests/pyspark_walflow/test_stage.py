@@ -11,7 +11,7 @@ pa = pytest.importorskip("pyarrow")
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load
 from pyspark_walflow.stage import run_stage
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 FLOW = """\
 define pipeline counting

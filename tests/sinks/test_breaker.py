@@ -42,7 +42,7 @@ def test_half_open_until_the_next_block_comes(inlet: MemoryInlet) -> None:
     breaker.trigger(TROUBLE, "not now")
     breaker.ask()
     breaker.trigger(TROUBLE, "not now (2 in a row)")
-    assert (inlet.half_opened, inlet.breaker) == (True, "not now")
+    assert (inlet.half_opened, inlet.breaker) == (True, "not now (2 in a row)")
     breaker.answered()
     assert (inlet.half_opened, inlet.breaker) == (False, "not now (2 in a row)")
     breaker.ask()

@@ -5,7 +5,6 @@ import json
 import re
 import socket
 import socketserver
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from websockets.sync.server import ServerConnection, serve
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
+from tests.system.warm import ran
 
 
 class Server:
@@ -132,7 +132,7 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
 
         def stuck() -> str:
             command = [*WALFLOW, "status", "--stuck", "--admin", admin.address]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return ran(command, capture_output=True, text=True, check=True).stdout
 
         number = 501
 

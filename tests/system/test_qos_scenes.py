@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.listening import Listening, Printed, lives
+from demo.listener_process import ListenerProcess, Printed, lives
 from demo.server import write_flow
 from tests.system import test_ws
 from tests.system.daemon import ROOT, Daemon, running, wait_until
@@ -28,7 +28,7 @@ def persistent(directory: Path, port: int, interval: int, ack: str) -> Path:
     return write_flow(directory, QOS / "persistent.troy", args)
 
 
-def wait_for_more(listener: Listening, count: int) -> None:
+def wait_for_more(listener: ListenerProcess, count: int) -> None:
     goal = len(listener.events()) + count
     wait_until(lambda: len(listener.events()) >= goal, f"{goal} events, not {len(listener.events())}")
 
@@ -50,7 +50,7 @@ def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
     """The listener has printed events that it never acked: these come again, then what was only logged, then new
     ones."""
     acked = 30
-    with Listening(tmp_path / "printed") as listener:
+    with ListenerProcess(tmp_path / "printed") as listener:
         listener.start("--back", "--answers", str(acked))
         flow = persistent(tmp_path, listener.port, 5 * MS, "message")
         with running(flow, tmp_path, "--drain-seconds", "0.1") as first:
@@ -82,7 +82,7 @@ def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
 def test_the_listener_is_restarted(tmp_path: Path, ack: str) -> None:
     """The seed's event 5: written to a listener that never read it."""
     options = ["--back"] if ack == "message" else []
-    with Listening(tmp_path / "printed") as listener:
+    with ListenerProcess(tmp_path / "printed") as listener:
         listener.start(*options)
         flow = persistent(tmp_path, listener.port, 60 * MS, ack)
         with running(flow, tmp_path) as daemon:
@@ -108,7 +108,7 @@ class Three:
     in flight."""
 
     def __init__(self, directory: Path) -> None:
-        self.all = [Listening(directory / f"ws{number}") for number in range(3)]
+        self.all = [ListenerProcess(directory / f"ws{number}") for number in range(3)]
         self.shot: set[int] = set()
         for listener in self.all:
             listener.start("--back")
@@ -117,7 +117,7 @@ class Three:
         urls = {f"ws{number}": f"127.0.0.1:{listener.port}" for number, listener in enumerate(self.all)}
         return write_flow(directory, QOS / "roundrobin.troy", {**urls, "interval": interval, "ack": "message"})
 
-    def kill(self, *which: Listening) -> None:
+    def kill(self, *which: ListenerProcess) -> None:
         for listener in which:
             listener.kill()
         for listener in which:
@@ -126,7 +126,7 @@ class Three:
     def counts(self) -> list[int]:
         return [len(listener.events()) for listener in self.all]
 
-    def wait_for_more(self, which: list[Listening], count: int) -> None:
+    def wait_for_more(self, which: list[ListenerProcess], count: int) -> None:
         goals = [(listener, len(listener.events()) + count) for listener in which]
         wait_until(
             lambda: all(len(listener.events()) >= goal for listener, goal in goals),
@@ -196,7 +196,7 @@ def test_all_three_are_lost_until_the_log_is_full(tmp_path: Path, three: Three) 
 
 @pytest.mark.nightly
 def test_wscat_is_restarted(tmp_path: Path, wscat: list[str]) -> None:
-    with Listening(tmp_path / "printed", [*wscat, "-l"]) as listener:
+    with ListenerProcess(tmp_path / "printed", [*wscat, "-l"]) as listener:
         listener.start()
         with running(persistent(tmp_path, listener.port, 60 * MS, "pong"), tmp_path) as daemon:
             wait_for_more(listener, 5)

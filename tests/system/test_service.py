@@ -17,6 +17,7 @@ import pytest
 from tests.flows.builder import TCP, flow_of, json_only, plain, unready
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, echo_flow, free_port, running
+from tests.system.warm import ran
 from walflow.admin.catalogue import of_connectors, of_operators
 from walflow.metrics import CORE, exposed
 
@@ -30,7 +31,7 @@ def trouble(workdir: Path, name: str, **config: object) -> Path:
 
 
 def walflow(*arguments: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+    return ran(
         [*WALFLOW, *arguments],
         capture_output=True,
         text=True,

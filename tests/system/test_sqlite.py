@@ -3,13 +3,13 @@
 import json
 import shutil
 import sqlite3
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
+from tests.system.warm import ran
 
 
 def flow_in(directory: Path, sync: str = "always") -> Path:
@@ -63,7 +63,7 @@ def refusal(daemon: Daemon) -> str:
 
 
 def frontier(directory: Path, command: str) -> str:
-    done = subprocess.run(
+    done = ran(
         [*WALFLOW, "frontier", command, str(directory / "log"), "main::db"],
         cwd=ROOT,
         capture_output=True,

@@ -2,7 +2,6 @@
 same."""
 
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.flows.builder import lines
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, WALFLOW, Client, echo_flow, running
+from tests.system.warm import ran
 
 
 def holding(port: int, seconds: int = 1_000_000) -> str:
@@ -66,4 +66,4 @@ def test_a_peer_that_echoes_nothing_is_named_until_it_does(tmp_path: Path) -> No
 
 
 def _output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    return ran(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout

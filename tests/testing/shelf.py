@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from walflow import Block, Inlet, JobEnd, JobSink, Outlet, SinkWork, WalflowError
 from walflow.testing.sinks import JobsOnThread, RunsSink
 
+TOO_LARGE = b'"' + b"x" * 5000 + b'"'
+
 
 class Shelf:
     """What the events are put on."""
@@ -13,11 +15,15 @@ class Shelf:
     def __init__(self) -> None:
         self.events: list[bytes] = []
         self.trouble: Exception | None = None
+        self.room = 1_000_000  # events
 
 
 class ShelfJob:
+    """Blocks of one event each. `put`: how many of them are on the shelf."""
+
     def __init__(self, blocks: list[Block]) -> None:
-        self.blocks = blocks
+        self.blocks = [part for block in blocks for part in block.split([1] * block.frames.count)]
+        self.put = 0
 
 
 class Shelving(SinkWork[ShelfJob]):
@@ -33,21 +39,28 @@ class Shelving(SinkWork[ShelfJob]):
         if self.shelf.trouble is not None:
             raise self.shelf.trouble
         for block in job.blocks:
+            if not self.shelf.room:
+                raise OSError(28, "No space left on device")
             self.put(block)
+            self.shelf.room -= 1
+            job.put += 1
 
     def put(self, block: Block) -> None:
-        if "bad" not in block.meta:
-            self.shelf.events += [event for event in block.frames.payloads() if event != b'"never"']
+        if not refused(block):
+            self.shelf.events += block.frames.payloads()
 
     def outcomes(self, job: ShelfJob, error: BaseException | None) -> JobEnd:
-        if error is not None:
-            return JobEnd(trouble=self.explain(error))
-        blocks, job.blocks = job.blocks, []
-        parts = [part for block in blocks for part in block.split([1] * block.frames.count)]
-        bad = [part for part in parts if part.frames.payloads() == [b'"never"'] or "bad" in part.meta]
+        put, job.blocks = job.blocks[: job.put], job.blocks[job.put :]
+        job.put = 0
         return JobEnd(
-            [part for part in parts if part not in bad], [(part, "it can never be put there") for part in bad]
+            [part for part in put if not refused(part)],
+            [(part, "it can never be put there") for part in put if refused(part)],
+            "" if error is None else self.explain(error),
         )
+
+
+def refused(part: Block) -> bool:
+    return "bad" in part.meta or part.frames.payloads() in ([b'"never"'], [TOO_LARGE])
 
 
 MakeSink = Callable[[Inlet, Shelf], JobSink[ShelfJob]]
@@ -71,6 +84,7 @@ class ShelfConnector:
 class ShelfSubject(JobsOnThread):
     sighup_ends_waits = True
     never = b'"never"'
+    too_large = TOO_LARGE
     bad_meta = {"bad": True}  # noqa: RUF012  # it is read alone
 
     def __init__(self, connector: Callable[[Shelf], RunsSink] = ShelfConnector) -> None:
@@ -92,8 +106,12 @@ class ShelfSubject(JobsOnThread):
     def fail_otherwise(self) -> None:
         self.shelf.trouble = WalflowError("the shelf is gone")
 
+    def fail_after(self, events: int) -> None:
+        self.shelf.room = events
+
     def mend(self) -> None:
         self.shelf.trouble = None
+        self.shelf.room = 1_000_000
 
     def bug(self) -> None:
         self.shelf.trouble = KeyError("a bug")

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.testing.shelf import Shelf, ShelfConnector, ShelfJob, ShelfSubject, Shelving, shelf_sink
+from tests.testing.shelf import TOO_LARGE, Shelf, ShelfConnector, ShelfJob, ShelfSubject, Shelving, shelf_sink
 from walflow import Backoff, Block, Inlet, JobEnd, JobSink, Outlet, WalflowError
 from walflow.sinks.breaker import StopReason
 from walflow.sinks.states import WAKE
@@ -39,10 +39,51 @@ class NewestFirst(Shelving):
         return ShelfJob([waiting.pop()]) if waiting else None
 
 
-class SettlesTheFirst(Shelving):
+class SettlesTheFirst(JobSink[ShelfJob]):
+    def accept(self, block: Block) -> None:
+        if self.state.name == "IDLE":
+            super().accept(block)
+        else:
+            self._work.put(block)  # type: ignore[attr-defined]
+
+
+class CountsEvents(JobSink[ShelfJob]):
+    """A block is settled with the last of its events."""
+
+    def accept(self, block: Block) -> None:
+        if block.frames.count:
+            super().accept(block)
+
+
+class RefusesLargeBlocks(JobSink[ShelfJob]):
+    def accept(self, block: Block) -> None:
+        if len(block.frames.data) > 1 << 16:
+            self._inlet.reject(block, "it is too large")
+        else:
+            super().accept(block)
+
+
+class TriesForever(Shelving):
+    def put(self, block: Block) -> None:
+        if block.frames.payloads() == [TOO_LARGE]:
+            raise OSError(27, "File too large")
+        super().put(block)
+
+
+class DropsTheRest(Shelving):
+    """After trouble it takes all for done."""
+
     def outcomes(self, job: ShelfJob, error: BaseException | None) -> JobEnd:
-        blocks, job.blocks = job.blocks, []
-        return JobEnd(blocks[:1])
+        end = super().outcomes(job, error)
+        if end.acked and end.trouble:
+            rest, job.blocks = job.blocks, []
+            return end._replace(acked=[*end.acked, *rest])
+        return end
+
+
+class ClaimsTooMuch(Shelving):
+    def unfinished(self, job: ShelfJob) -> Iterable[tuple[Block, int]]:
+        return ((block, 1) for block in job.blocks)
 
 
 class LosesEmptyEvents(Shelving):
@@ -186,8 +227,11 @@ BROKEN: dict[str, Callable[[Shelf], RunsSink]] = {
     "an_event_is_acked_after_it_has_arrived": with_work(Forgets),
     "nothing_is_acked_before_it_has_arrived": with_work(AcksEarly),
     "events_arrive_in_their_order": with_work(NewestFirst),
-    "each_block_has_one_outcome": with_work(SettlesTheFirst),
+    "each_block_has_one_outcome": with_sink(SettlesTheFirst),
     "an_event_may_be_empty": with_work(LosesEmptyEvents),
+    "a_block_may_be_empty": with_sink(CountsEvents),
+    "a_block_that_is_too_large_for_one_go_arrives_whole": with_sink(RefusesLargeBlocks),
+    "one_that_is_too_large_is_rejected_and_its_neighbours_arrive": with_work(TriesForever),
     "one_that_it_never_takes_is_rejected_and_its_neighbours_arrive": with_work(RejectsNeighbours),
     "metadata_that_it_cannot_use_is_rejected": with_work(TakesAnyMetadata),
     "what_an_ack_brings_waits_its_turn": with_sink(AcksWithinAcks),
@@ -196,6 +240,8 @@ BROKEN: dict[str, Callable[[Shelf], RunsSink]] = {
     "it_recovers_by_itself_and_lets_the_sources_send": with_sink(NeverRestores),
     "the_waits_grow_and_begin_anew_after_a_success": same_waits,
     "what_comes_meanwhile_is_held_and_arrives_in_order": with_sink(FailsWhatItHolds),
+    "after_trouble_within_a_block_its_rest_arrives_or_fails": with_work(DropsTheRest),
+    "a_stop_within_a_block_fails_what_has_not_arrived": with_work(ClaimsTooMuch),
     "sighup_ends_a_wait": with_sink(WaitsOn),
     "where_others_take_its_events_it_holds_none_before_it_can_deliver": with_sink(IgnoresOthers),
     "where_others_take_its_events_trouble_gives_them_back": with_sink(FailsBeforeItTriggers),

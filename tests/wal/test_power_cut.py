@@ -12,7 +12,7 @@ from tests.proof.laned import Laned
 from tests.proof.ledger import Row
 from tests.proof.proof import Proof, Story
 from tests.proof.relayed import Relayed
-from tests.proof.repairing import DAMAGES, Repair
+from tests.proof.repair_promises import DAMAGES, Repair
 from tests.proof.scripts import SCRIPTS, scripted
 from tests.proof.sidecar import Sidecar
 from tests.proof.stories import Generated

@@ -1,5 +1,5 @@
 """What `walflow wal repair` does to a directory, called as the command calls it. With power cuts:
-tests/proof/repairing.py; as a person sees it: tests/cli/test_wal.py."""
+tests/proof/repair_promises.py; as a person sees it: tests/cli/test_wal.py."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from tests.cli.wal_tools import flip
-from tests.proof.repairing import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
+from tests.proof.repair_promises import DAMAGES, Files, Mirrored, Repair, mended, real, two_logs_and_no_meta
 from tests.proof.scripts import CHUNKS
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, BadDisk, FaultyDisk, QuickDisk, commit, payloads, put, read

@@ -22,8 +22,8 @@ class Breaker(Struct):
 
 
 class LaneStatus(Struct):
-    """Of a log with several lanes: what the sinks of one lack, and why it may not send. `seconds`: the age of the oldest
-    event that they lack."""
+    """Of a log with several lanes: what the sinks of one lack, and why it may not send. `seconds`: the age of the
+    oldest event that they lack."""
 
     name: str
     events: int
@@ -33,7 +33,8 @@ class LaneStatus(Struct):
 
 
 class FailedStatus(Struct):
-    """Events that a sink has failed and that wait to be sent again. `lane`: of a log with several. `position`: of the first one.
+    """Events that a sink has failed and that wait to be sent again. `lane`: of a log with several.
+    `position`: of the first one.
     `tries`: how often they failed; `attempts`: those that count for `max_attempts`. `seconds`: until the next try."""
 
     lane: str
@@ -47,10 +48,10 @@ class FailedStatus(Struct):
 
 
 class FailureStatus(Struct):
-    """The last failure of a sink. `position`: of the event in its log, 0 if it has none. `row`: tries that failed since the sink took
-    something; 0: it has taken other events since. `seconds`: since the trouble began; `ago`: since the last failure. `waiting`: events
-    that it has failed and that wait to be sent again; `first`: the lowest position of these, `tries`: how often that one failed. `advice`:
-    what to do."""
+    """The last failure of a sink. `position`: of the event in its log, 0 if it has none. `row`: tries that failed
+    since the sink took something; 0: it has taken other events since. `seconds`: since the trouble began; `ago`:
+    since the last failure. `waiting`: events that it has failed and that wait to be sent again; `first`: the lowest
+    position of these, `tries`: how often that one failed. `advice`: what to do."""
 
     cause: str
     position: int
@@ -73,11 +74,12 @@ class RequestStatus(Struct):
 
 class ConnectorStatus(Struct):
     """`rates` are events per second over the last seconds, by what became of them; `events` those since the start.
-    `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as a
-    log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now. `gate`: why
-    it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events have failed at a sink and
-    wait to be sent again; `failed`: the oldest 100 parts of a block among them. `holders`: of a log, the sinks and operators that hold
-    events of it now. `failure`: of a sink, the last one. `requests`: of a sink of requests."""
+    `log` is there for a connector that has a log: positions, backlog, bytes. `inner`: what it takes, it sends on, as
+    a log or a buffer does. `held_by`: of a log, one line for each sink or operator that holds events of it now.
+    `gate`: why it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events
+    have failed at a sink and wait to be sent again; `failed`: the oldest 100 parts of a block among them. `holders`:
+    of a log, the sinks and operators that hold events of it now. `failure`: of a sink, the last one. `requests`: of a
+    sink of requests."""
 
     name: str
     type: str
@@ -136,8 +138,8 @@ class StandstillStatus(Struct):
 
 
 class WaitStatus(Struct):
-    """A job on a thread that does not end. `who`: a connector, or a lane of one. `call`: what it waits for, as a call of the
-    system and its file."""
+    """A job on a thread that does not end. `who`: a connector, or a lane of one. `call`: what it waits for, as a call
+    of the system and its file."""
 
     who: str
     call: str

@@ -1,4 +1,5 @@
-"""What is seen of the flow over time, for the page: backlogs of ten minutes, and the rate of each link while a page is open."""
+"""What is seen of the flow over time, for the page: backlogs of ten minutes,
+and the rate of each link while a page is open."""
 
 import asyncio
 from collections import deque

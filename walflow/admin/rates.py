@@ -16,7 +16,8 @@ REQUESTS: Final = "request_seconds"
 
 
 class RequestRates(NamedTuple):
-    """`per_second`: requests. `median` and `p99`: seconds that half, and 99 of 100, took at most, to the resolution of the buckets."""
+    """`per_second`: requests. `median` and `p99`: seconds that half, and 99 of 100, took at most,
+    to the resolution of the buckets."""
 
     per_second: float
     median: float
@@ -81,7 +82,8 @@ class Rates:
         return counts
 
     def requests(self, flow: str, component: str) -> RequestRates | None:
-        """Of the last seconds; if there was none in them, the times of all since the start. None: there was no request."""
+        """Of the last seconds; if there was none in them, the times of all since the start.
+        None: there was no request."""
         bounds = next((one.bounds for name, _, one in self._metrics.histograms() if name == REQUESTS), ())
         if len(self._requests) < 2:
             return None

@@ -16,10 +16,10 @@ from prometheus_client.exposition import choose_encoder
 from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
+from walflow.admin.nodes import NodeStatus, nodes_of, running
 from walflow.admin.observed import Observed
 from walflow.admin.pages import LivePage
 from walflow.admin.rates import Rates
-from walflow.admin.running import NodeStatus, nodes_of, running
 from walflow.admin.tap import TapRules
 from walflow.admin.taps import Taps
 from walflow.admin.text import printable

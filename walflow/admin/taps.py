@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from walflow.admin.tap import NotAnExpression, RunningTap, TapRules, condition
+from walflow.admin.tap import NotAnExpression, OpenTap, TapRules, condition
 from walflow.nodes.ports import PortName, WatchedPorts
 
 MOST: Final = 4  # open at a time
@@ -69,7 +69,7 @@ class Taps:
             return _refused(503, "the daemon ends")
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         # Before the answer begins: a client that has it may rely on the tap.
-        with RunningTap(self._ports, names, self._rules, limit=wanted.limit, raw=wanted.raw, where=where) as tap:
+        with OpenTap(self._ports, names, self._rules, limit=wanted.limit, raw=wanted.raw, where=where) as tap:
             task = asyncio.create_task(self._send(request, tap, response, names), name="tap")
             self._running.add(task)
             try:
@@ -80,7 +80,7 @@ class Taps:
         return response
 
     async def _send(
-        self, request: web.Request, tap: RunningTap, response: web.StreamResponse, names: Sequence[PortName]
+        self, request: web.Request, tap: OpenTap, response: web.StreamResponse, names: Sequence[PortName]
     ) -> None:
         try:
             await response.prepare(request)

@@ -11,7 +11,8 @@ LOOK: Final = 20  # events
 
 
 class Difference(NamedTuple):
-    """At event `number`, counted from 1, of what came to the port, or of what is expected if none came. `expected` or `came` is None where there is none."""
+    """At event `number`, counted from 1, of what came to the port, or of what is expected if none came. `expected` or
+    `came` is None where there is none."""
 
     port: str
     number: int
@@ -39,7 +40,8 @@ def differences(port: str, expected: Sequence[Expected], came: Sequence[Came]) -
 
 
 def _until_alike(expected: Sequence[Expected], came: Sequence[Came]) -> tuple[int, int]:
-    """How many of each to pass over until both go on alike, as few as possible. One of each if that is not in sight."""
+    """How many of each to pass over until both go on alike, as few as possible.
+    One of each if that is not in sight."""
     if not expected or not came:
         return len(expected), len(came)
     for total in range(1, len(expected) + len(came)):

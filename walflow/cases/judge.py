@@ -18,8 +18,8 @@ ERROR_KEYS: Final = ("error", "at", "event")
 
 
 class Judgement(NamedTuple):
-    """`problems`: lines for a person, none where all is as expected. `bad`: the case could not be run at all. `events`:
-    of the input. `left_out`: why this host does not run it."""
+    """`problems`: lines for a person, none where all is as expected. `bad`: the case could not be run at all.
+    `events`: of the input. `left_out`: why this host does not run it."""
 
     case: Case | SuiteTest
     problems: Sequence[str]

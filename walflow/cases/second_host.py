@@ -1,7 +1,7 @@
 """Cases on Spark: all that Spark can host, as one query in one session, the input cut into micro-batches at random.
 
-What is compared is what the daemon's nodes are compared with. The Spark half is `pyspark_walflow.trial`, a process of its
-own: the daemon's side never imports pyspark.
+What is compared is what the daemon's nodes are compared with. The Spark half is `pyspark_walflow.trial`, a process of
+its own: the daemon's side never imports pyspark.
 """
 
 import base64
@@ -25,7 +25,7 @@ from walflow.errors import WalflowError
 from walflow.plan.pipelines import plan_pipeline
 from walflow.plan.second_host import hash_of, ship_pipeline
 from walflow.registry import connectors
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 MODULE: Final = "pyspark_walflow.trial"
 MOST_BATCHES: Final = 6  # micro-batches; each takes some 0.3 s

@@ -1,8 +1,8 @@
 """What a case is about -> an Assembly with ends of the test's.
 
-A pipeline stands alone: each of its inputs and outputs is linked to an end of the port's name. Of a flow all is checked as
-`walflow check` does, and then its connectors are taken for ends of their own names: nothing is opened, nothing sent. A
-log is passed through. What no link takes from a pipeline's `err` comes to the end `err`.
+A pipeline stands alone: each of its inputs and outputs is linked to an end of the port's name. Of a flow all is
+checked as `walflow check` does, and then its connectors are taken for ends of their own names: nothing is opened,
+nothing sent. A log is passed through. What no link takes from a pipeline's `err` comes to the end `err`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +36,8 @@ class Subject:
 
 
 class LoadedSubject(NamedTuple):
-    """`subject` is None where there are errors. `said`: in the words of `walflow check`, files by their names below the
-    case."""
+    """`subject` is None where there are errors. `said`: in the words of `walflow check`, files by their names below
+    the case."""
 
     subject: Subject | None
     errors: Sequence[str]

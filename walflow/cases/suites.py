@@ -1,7 +1,8 @@
-"""Suites of tests in a script, as tremor has them: `test::suite({"name": …, "tests": [test::test({"name": …, "test": …})]})`.
+"""Suites of tests in a script, as tremor has them:
+`test::suite({"name": …, "tests": [test::test({"name": …, "test": …})]})`.
 
-A test is an expression that is true. It is run alone, as a script of the `use`, `const`, `fn` and `let` of its file and of
-this expression, over an empty record. So a test that fails stops no other, and has its line.
+A test is an expression that is true. It is run alone, as a script of the `use`, `const`, `fn` and `let` of its file
+and of this expression, over an empty record. So a test that fails stops no other, and has its line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

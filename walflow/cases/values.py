@@ -1,4 +1,5 @@
-"""JSON as a case compares it: the order of a record's members does not matter, 1 is not 1.0, and no number is too large."""
+"""JSON as a case compares it: the order of a record's members does not matter, 1 is not 1.0,
+and no number is too large."""
 
 import json
 import math

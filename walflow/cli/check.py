@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from walflow.cli.check_filters import check_filters
-from walflow.cli.engine import Engine, SparkConfigFile, from_directory
+from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known_engine
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed
 from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
+from walflow.roles import DAEMON, engines
 
 
 def _list_warnings(asked: bool) -> None:
@@ -34,7 +35,10 @@ def check(
     workdir: Annotated[
         Path | None,
         typer.Option(
-            help="The directory for relative paths in flow files. Default: the current one; with --running the daemon's.",
+            help=(
+                "The directory for relative paths in flow files. Default: the current one; "
+                "with --running the daemon's."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -43,13 +47,16 @@ def check(
     ] = False,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
-        Engine,
+        str,
         typer.Option(
             "--engine",
-            help='Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config engine = "daemon"` '
-            "keeps one in walflow.",
+            metavar="ENGINE",
+            callback=known_engine,
+            autocompletion=engines,
+            help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
+            'engine = "daemon"` keeps one in walflow.',
         ),
-    ] = Engine.DAEMON,
+    ] = DAEMON,
     spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
@@ -61,16 +68,16 @@ def check(
         bool,
         typer.Option(
             "--environment",
-            help="Try what `run` would need: directories, files, ports, peers, certificates, disk for the logs. It changes nothing. Exit code 69 if "
-            "something cannot be had, as a port that a running daemon has.",
+            help="Try what `run` would need: directories, files, ports, peers, certificates, disk for the logs. It "
+            "changes nothing. Exit code 69 if something cannot be had, as a port that a running daemon has.",
         ),
     ] = False,
     running: Annotated[
         bool,
         typer.Option(
             "--running",
-            help="Show what a restart of the running daemon with these files would change: nodes, links, and what becomes of each "
-            "log. Exit code 1 if something would.",
+            help="Show what a restart of the running daemon with these files would change: nodes, links, and what "
+            "becomes of each log. Exit code 1 if something would.",
         ),
     ] = False,
     admin: Annotated[
@@ -96,14 +103,14 @@ def check(
         bool, typer.Option("--python", help="Print the Python source to which the pipelines are compiled.")
     ] = False,
 ) -> None:
-    """Check flow files, and print what each path from a source to a sink guarantees. A file that ends in .tremor is checked as a
-    script, one in .trickle as a pipeline, as `run` takes them."""
+    """Check flow files, and print what each path from a source to a sink guarantees. A file that ends in .tremor is
+    checked as a script, one in .trickle as a pipeline, as `run` takes them."""
     from rich.console import Console
 
     from walflow.cli.environment import environment_document, environment_lines, tried
     from walflow.cli.findings import document, exit_code, probe, report, sources
     from walflow.cli.promises import promises
-    from walflow.cli.running import ask, changes, running_document, running_lines
+    from walflow.cli.restart_changes import ask, changes, running_document, running_lines
     from walflow.diagnostics import in_order, render
     from walflow.plan import load
 
@@ -122,7 +129,7 @@ def check(
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
     if is_filter(files, FilterOptions()):
-        if spark or environment or running or engine is Engine.SPARK:
+        if spark or environment or running or engine != DAEMON:
             raise typer.BadParameter("--spark, --environment, --running and --engine are for flows, not for a script")
         raise typer.Exit(
             check_filters([Path(one) for one in found_at], args, as_json=as_json, python=python, strict=strict)
@@ -132,7 +139,7 @@ def check(
         found_at,
         args=args,
         allow_cycles=allow_cycles,
-        engine=engine.elsewhere,
+        engine=elsewhere(engine),
         spark_config=settings,
         reads_secrets=running,
     )

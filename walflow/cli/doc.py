@@ -34,9 +34,9 @@ def doc(
 ) -> None:
     """Print the documentation of modules, shipped ones and your own, and of the types of connectors and operators.
 
-    Lines that begin with `###` are about the module, lines with `##` about the definition below them. `walflow doc std::string`
-    prints a module, `walflow doc std::string::len` one function, `walflow doc wal` a connector's keys. `walflow doc err` says where an
-    event can end.
+    Lines that begin with `###` are about the module, lines with `##` about the definition below them.
+    `walflow doc std::string` prints a module, `walflow doc std::string::len` one function, `walflow doc wal` a
+    connector's keys. `walflow doc err` says where an event can end.
     """
     from walflow.lang.documented import NotDocumented, listed, text_of
     from walflow.lang.files import search_path

@@ -31,7 +31,8 @@ ENDS: Final = (
 )
 
 TEXT: Final = """\
-Where an event can end. For each sink that its way leads to, an event has one of these outcomes within a run, and its counter:
+Where an event can end. For each sink that its way leads to, an event has one of these outcomes within a run, and \
+its counter:
 
 {ends}
 `walflow wal skip` gives an event up by hand; its record is in quarantine/.

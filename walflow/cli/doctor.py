@@ -49,8 +49,8 @@ def doctor(
     ] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")] = False,
 ) -> None:
-    """Say which Python, kernel, file system and limits there are, and what of it is a problem. Exit code 1 if something
-    is. `walflow check --environment` says the same of what a flow needs."""
+    """Say which Python, kernel, file system and limits there are, and what of it is a problem. Exit code 1 if
+    something is. `walflow check --environment` says the same of what a flow needs."""
     found = list(findings(directory))
     problems = sum(one.problem is not None for one in found)
     if as_json:

@@ -1,22 +1,22 @@
 """`--engine` and `--spark-config`: where pipelines run, and how."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from walflow import engines
+from walflow.roles import DAEMON, engines
 
 
-class Engine(StrEnum):
-    DAEMON = engines.DAEMON
-    SPARK = engines.SPARK
+def known_engine(engine: str) -> str:
+    if engine != DAEMON and engine not in engines():
+        raise typer.BadParameter(f"{engine!r} is not one of {', '.join(map(repr, engines()))}.")
+    return engine
 
-    @property
-    def elsewhere(self) -> str | None:
-        return None if self is Engine.DAEMON else self.value
+
+def elsewhere(engine: str) -> str | None:
+    return None if engine == DAEMON else engine
 
 
 SparkConfigFile = Annotated[
@@ -24,8 +24,8 @@ SparkConfigFile = Annotated[
     typer.Option(
         "--spark-config",
         metavar="FILE",
-        help="A YAML or JSON file with settings for pipelines on Spark, with the keys of `#!config spark`. What a pipeline sets "
-        "itself counts before it.",
+        help="A YAML or JSON file with settings for pipelines on Spark, with the keys of `#!config spark`. What a "
+        "pipeline sets itself counts before it.",
     ),
 ]
 

@@ -12,9 +12,9 @@ from walflow.contract import Connector, Guarantee
 
 
 def guarantees(connector: type[Connector]) -> Iterator[tuple[str, Guarantee]]:
-    """One for each choice that must be made (`mode = "read"`), behind a log. Where more is needed than can be guessed,
-    `examples` of a field say it, also where another value than the default makes another guarantee. Nothing for a connector
-    that needs more and has none."""
+    """One for each choice that must be made (`mode = "read"`), behind a log. Where more is needed than can be
+    guessed, `examples` of a field say it, also where another value than the default makes another guarantee. Nothing
+    for a connector that needs more and has none."""
     fields = connector.model_fields
     tried = {name: _values(name, field) for name, field in fields.items() if field.is_required() or field.examples}
     for values in product(*tried.values()):

@@ -43,8 +43,8 @@ def exit_code(
 
 
 def report(diagnostics: Sequence[Diagnostic], promised: PathPromises | None, *, strict: bool = False) -> list[Text]:
-    """The report as lines: coloured on a terminal, with the same words everywhere. `strict`: with the name that permits
-    each warning."""
+    """The report as lines: coloured on a terminal, with the same words everywhere. `strict`: with the name that
+    permits each warning."""
     shown, more = first_of(diagnostics)
     lines = [line for diagnostic in shown for line in (_coloured(diagnostic), *_permit(diagnostic.name, strict))]
     if more:

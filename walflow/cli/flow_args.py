@@ -9,7 +9,7 @@ FlowArgs = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="An arg of the flows, or of the script that `run` is given, as JSON or as text without quotes; FLOW.NAME=VALUE for "
-        "one flow. Repeatable.",
+        help="An arg of the flows, or of the script that `run` is given, as JSON or as text without quotes; "
+        "FLOW.NAME=VALUE for one flow. Repeatable.",
     ),
 ]

@@ -23,8 +23,8 @@ def fmt(
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print what would change.")] = False,
 ) -> None:
-    """Lay out flow files: indentation, spaces and blank lines. Line breaks, comments and strings are kept. A file with a
-    syntax error is not changed."""
+    """Lay out flow files: indentation, spaces and blank lines. Line breaks, comments and strings are kept. A file
+    with a syntax error is not changed."""
     from walflow.diagnostics import Diagnostic, Source, render_all
     from walflow.lang.files import read
     from walflow.lang.layout import formatted

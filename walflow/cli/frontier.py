@@ -67,11 +67,12 @@ def show(path: At, as_json: AsJson = False) -> None:
 def accept(path: At, sink: Sink) -> None:
     """Let a sink go on that was refused because the log or the table went back, at the next start of walflow.
 
-    Stop the daemon first. If the log went back (it was restored from a copy), what the table has of events that the log still has
-    stays known, and all others are new. If the table went back (it was restored, or emptied), walflow goes on where the log is: what the
-    table has lost is not sent again.
+    Stop the daemon first. If the log went back (it was restored from a copy), what the table has of events that the
+    log still has stays known, and all others are new. If the table went back (it was restored, or emptied), walflow
+    goes on where the log is: what the table has lost is not sent again.
 
-    Exit codes: 0; 1 the log keeps nothing of this sink; 74 its file is damaged, or cannot be written; 75 another process uses the log.
+    Exit codes: 0; 1 the log keeps nothing of this sink; 74 its file is damaged, or cannot be written; 75 another
+    process uses the log.
     """
     _say(path, sink, accepts=True)
     typer.echo(
@@ -82,10 +83,11 @@ def accept(path: At, sink: Sink) -> None:
 def take(path: At, sink: Sink) -> None:
     """Let a sink take a table from another writer without waiting, at the next start of walflow.
 
-    Stop the daemon first, and the other writer. Without this, the sink takes it once the other has shown no sign of life for 60
-    seconds.
+    Stop the daemon first, and the other writer. Without this, the sink takes it once the other has shown no sign of
+    life for 60 seconds.
 
-    Exit codes: 0; 1 the log keeps nothing of this sink; 74 its file is damaged, or cannot be written; 75 another process uses the log.
+    Exit codes: 0; 1 the log keeps nothing of this sink; 74 its file is damaged, or cannot be written; 75 another
+    process uses the log.
     """
     _say(path, sink, takes=True)
     typer.echo(printable(f"{sink} takes the table without waiting, once walflow starts again"))

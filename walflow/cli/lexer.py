@@ -1,7 +1,8 @@
-"""The TextMate grammar of the editors, for Pygments: `pygmentize`, MkDocs and Sphinx then colour flows as an editor does.
+"""The TextMate grammar of the editors, for Pygments: `pygmentize`, MkDocs and Sphinx then colour flows as an editor
+does.
 
-A grammar says what begins at the earliest place, and of several there the first one named. A lexer tries its rules in order at
-each place. So the rules are the grammar's, and there is no second list of words to keep.
+A grammar says what begins at the earliest place, and of several there the first one named. A lexer tries its rules in
+order at each place. So the rules are the grammar's, and there is no second list of words to keep.
 """
 
 import json

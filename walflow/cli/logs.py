@@ -144,9 +144,9 @@ class _Logger:
 class _Others(logging.Handler):
     """Lines of libraries, which use the standard library's logging.
 
-    A library quotes what it could not read, and that may be a password: `Missing expected LF after header value: b'Authorization: …'`.
-    So of its words only those are shown that stand in its source, with the peer's address, the type of the error and its
-    place in the source."""
+    A library quotes what it could not read, and that may be a password:
+    `Missing expected LF after header value: b'Authorization: …'`. So of its words only those are shown that stand in
+    its source, with the peer's address, the type of the error and its place in the source."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -224,7 +224,10 @@ class LeftOut:
 
     def __str__(self) -> str:
         of = f" of {_counted(self._events, 'event')}" if self._events else ""
-        told = f"{_counted(self.lines, 'similar line')}{of} {'was' if self.lines == 1 else 'were'} left out (events are unaffected)"
+        told = (
+            f"{_counted(self.lines, 'similar line')}{of} {'was' if self.lines == 1 else 'were'} left out (events "
+            "are unaffected)"
+        )
         if self._first is not None:
             same = self._first == self._last
             told += f"; position {self._first:,}" if same else f"; positions {self._first:,} to {self._last:,}"
@@ -238,8 +241,8 @@ def _counted(number: int, what: str) -> str:
 
 
 class RateLimit:
-    """Lines of one component that say the same: ten in ten seconds, then silence, and a note on the next one that says what was left
-    out. Errors of the process itself (`critical`) always pass."""
+    """Lines of one component that say the same: ten in ten seconds, then silence, and a note on the next one that
+    says what was left out. Errors of the process itself (`critical`) always pass."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

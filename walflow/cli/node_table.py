@@ -1,8 +1,8 @@
-"""The table of `walflow status` and `walflow top`: a row for each connector and pipeline, and for each of several lanes
-of a log, in 80 columns.
+"""The table of `walflow status` and `walflow top`: a row for each connector and pipeline, and for each of several
+lanes of a log, in 80 columns.
 
-Only what is there has a figure: a connector that nothing is linked from reads nothing, and one that nothing is linked to
-acks nothing. Their cells are empty.
+Only what is there has a figure: a connector that nothing is linked from reads nothing, and one that nothing is linked
+to acks nothing. Their cells are empty.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ COLUMNS: Final = ("read/s", "acked/s", "rejected", "failed", "flight", "backlog"
 
 
 class NodeRow(NamedTuple):
-    """`read` and `acked` are None for a half that is not linked. `inner`: what it acks, it sends on: a log. `lane`: of a log, whose row has
-    the sums."""
+    """`read` and `acked` are None for a half that is not linked. `inner`: what it acks, it sends on: a log. `lane`:
+    of a log, whose row has the sums."""
 
     name: str
     state: Text

@@ -13,7 +13,7 @@ from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
-from walflow.registry import type_of
+from walflow.roles import type_of
 from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"
@@ -22,8 +22,8 @@ MOST_PATHS = 200  # a flow of a few diamonds has thousands
 
 class Promise(NamedTuple):
     """One ack domain: from a source to a sink that acks to it. `ends_in`: the sink is also the source of the next
-    domain, and this is what it is. `repeats`: the reasons why events of a log may come twice to a sink that recognises
-    repeats. `once`: a sentence, where a log recognises all that a log sends again."""
+    domain, and this is what it is. `repeats`: the reasons why events of a log may come twice to a sink that
+    recognises repeats. `once`: a sentence, where a log recognises all that a log sends again."""
 
     path: Path
     source: str
@@ -219,7 +219,10 @@ def _unlinked(assembly: Assembly) -> list[str]:
         if node in linked and node not in taken and "/" not in node.name:
             left.setdefault(node.flow, []).append(node)
     return [
-        f"{flow}: an event that {_listed(nodes, 'or')} rejects is logged, counted and dropped; a link from its `err` keeps it"
+        (
+            f"{flow}: an event that {_listed(nodes, 'or')} rejects is logged, counted and dropped; "
+            "a link from its `err` keeps it"
+        )
         for flow, nodes in left.items()
     ]
 
@@ -227,17 +230,20 @@ def _unlinked(assembly: Assembly) -> list[str]:
 def lost_state(domain: StateDomain) -> str:
     names = [f"`{name}`" for name in domain.keeps if WINDOWS not in name]
     several = len(names) > 1
-    lost = 'and with %s the results that no sink has acked. If %s must survive, run the pipeline on Spark: `#!config engine = "spark"`'
+    lost = (
+        "and with %s the results that no sink has acked. If %s must survive, run the pipeline on Spark: "
+        '`#!config engine = "spark"`'
+    )
     if len(names) == len(domain.keeps):
         listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
         return (
-            f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the state is lost, "
-            f"{lost % ('it', 'it')}"
+            f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the "
+            f"state is lost, {lost % ('it', 'it')}"
         )
     what = "windows, and `state` of scripts, are" if names else "windows are"
     return (
-        f"{what} in memory, and an event is acked once a window holds it. When walflow stops or dies, the open windows are lost "
-        f"(`walflow run --flush` closes them at a stop), {lost % ('them', 'they')}"
+        f"{what} in memory, and an event is acked once a window holds it. When walflow stops or dies, the open "
+        f"windows are lost (`walflow run --flush` closes them at a stop), {lost % ('them', 'they')}"
     )
 
 
@@ -274,27 +280,28 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
 
 def in_a_row(log: str) -> str:
     return (
-        f"each event that comes here from {log} is appended once, also after kill -9 or a power cut: what {log} sends again is "
-        "recognised by its position and acked"
+        f"each event that comes here from {log} is appended once, also after kill -9 or a power cut: what {log} "
+        "sends again is recognised by its position and acked"
     )
 
 
 def into_a_table(log: str) -> str:
     return (
-        f"each event that comes here from {log} is stored once, whatever dies: its position is stored in the same commit, and what {log} "
-        "sends again is recognised by it and acked"
+        f"each event that comes here from {log} is stored once, whatever dies: its position is stored in the same "
+        f"commit, and what {log} sends again is recognised by it and acked"
     )
 
 
 def from_a_file(file: str) -> str:
     return (
-        f"each event that comes here from {file} is appended once, also after kill -9: what {file} reads again is recognised by its "
-        "offset and acked. After a power cut the last 32 MiB that were read may come twice"
+        f"each event that comes here from {file} is appended once, also after kill -9: what {file} reads again is "
+        "recognised by its offset and acked. After a power cut the last 32 MiB that were read may come twice"
     )
 
 
 def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
-    """Whether the sink is a log, or has a frontier, and does not store again what the source, a log or a file upstream, sends again."""
+    """Whether the sink is a log, or has a frontier, and does not store again what the source,
+    a log or a file upstream, sends again."""
     knows = graph.connectors[sink].connector
     if not (words[sink].once and (knows.traits.positions or knows.traits.frontier)):
         return False
@@ -381,7 +388,10 @@ def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
     if between := graph.keeping(log, sink):
         which = _listed(sorted(between))
         return [
-            f"{which} may hold events, make one of several or reject them; {sink.name} then does not know their positions"
+            (
+                f"{which} may hold events, make one of several or reject them; "
+                f"{sink.name} then does not know their positions"
+            )
         ]
     alike = graph.logs_of(sink) if graph.connectors[log].connector.traits.positions else graph.files_of(sink)
     others = [source for source in sorted(alike) if not graph.straight(source, sink)]
@@ -389,8 +399,8 @@ def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
 
 
 def _stops(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[str]:
-    """Gates stand at the source: there is one for all its branches, but those of an operator that chooses. A log has one for
-    each lane."""
+    """Gates stand at the source: there is one for all its branches, but those of an operator that chooses. A log has
+    one for each lane."""
     if len(planned) > 1:
         return _lanes(source, graph, planned)
     stops = graph.stopped_by(source)
@@ -406,7 +416,10 @@ def _lanes(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[st
     of = {lane: graph.stops([*lane.entries, *graph.err_of(source)]) for lane in planned}
     listed = "; ".join(_listed(lane.sinks) or lane.name for lane in planned)
     sentences = [
-        f"{source} has {len(planned)} lanes: {listed}. An unavailable sink stops only its own lane, until the log is full"
+        (
+            f"{source} has {len(planned)} lanes: {listed}. An unavailable sink stops only its own lane, "
+            "until the log is full"
+        )
     ]
     sentences += [
         _choice(source, chooser, graph)
@@ -417,7 +430,8 @@ def _lanes(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[st
         if stopped:
             names = _listed([one for lane in stopped for one in lane.sinks])
             sentences.append(
-                f"rejected events come to {sink.name}: while it is unavailable, {source.name} does not send to {names} either"
+                f"rejected events come to {sink.name}: while it is unavailable, "
+                f"{source.name} does not send to {names} either"
             )
     return sentences
 

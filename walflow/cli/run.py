@@ -14,11 +14,12 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli import logs
-from walflow.cli.engine import Engine, SparkConfigFile, from_directory
+from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known_engine
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
+from walflow.roles import DAEMON, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,13 +131,16 @@ def run(
     ] = None,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
     engine: Annotated[
-        Engine,
+        str,
         typer.Option(
             "--engine",
-            help='Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config engine = "daemon"` '
-            "keeps one in walflow.",
+            metavar="ENGINE",
+            callback=known_engine,
+            autocompletion=engines,
+            help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
+            'engine = "daemon"` keeps one in walflow.',
         ),
-    ] = Engine.DAEMON,
+    ] = DAEMON,
     spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
@@ -149,22 +153,26 @@ def run(
         bool,
         typer.Option(
             "--flush",
-            help="At a stop, and at the end of a filter's input, close the open windows. Without it they are dropped.",
+            help=(
+                "At a stop, and at the end of a filter's input, close the open windows. Without it they are dropped."
+            ),
         ),
     ] = False,
 ) -> None:
     """Run flows until SIGTERM or SIGINT. A second SIGTERM or SIGINT stops the daemon at once. SIGHUP reopens output
     files, and reads certificates and the admin token again.
 
-    Or send a file through a script or a pipeline, without a flow and without a daemon: `walflow run SCRIPT.tremor -i IN
-    -o OUT`. The input is read until it ends. Rejected events are printed on stderr, with the place in the script.
+    Or send a file through a script or a pipeline, without a flow and without a daemon:
+    `walflow run SCRIPT.tremor -i IN -o OUT`. The input is read until it ends. Rejected events are printed on stderr,
+    with the place in the script.
     """
     options = FilterOptions(input, output, decoder, encoder, preprocessor, postprocessor, port, pipeline)
     if is_filter(files, options):
         _keep_freed_memory()
         raise typer.Exit(run_filter(files, options, args, flush=flush))
     refuse_mixed(files, "run")
-    gc.disable()  # until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time
+    # Until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time.
+    gc.disable()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     from walflow.diagnostics import render_all
     from walflow.plan import load
@@ -185,7 +193,7 @@ def run(
         files,
         args=args,
         allow_cycles=allow_cycles,
-        engine=engine.elsewhere,
+        engine=elsewhere(engine),
         spark_config=settings,
         reads_secrets=True,
     )

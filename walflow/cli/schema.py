@@ -33,8 +33,8 @@ def schema(
 
 
 def connectors_schema(registry: Mapping[str, type[Connector]]) -> Schema:
-    """Of a document with `type` and `config`, as `define connector NAME from TYPE with config = CONFIG` has them. `$defs` has
-    the schema of each type's `config`."""
+    """Of a document with `type` and `config`, as `define connector NAME from TYPE with config = CONFIG` has them.
+    `$defs` has the schema of each type's `config`."""
     return {
         "$schema": DIALECT,
         "title": "A connector of walflow: its type, and the keys of its config",

@@ -72,7 +72,10 @@ def status(
         bool,
         typer.Option(
             "--stuck",
-            help="Show the events that a sink has failed and that wait to be sent again: position, sink, tries, next try, last error.",
+            help=(
+                "Show the events that a sink has failed and that wait to be sent again: position, sink, tries, "
+                "next try, last error."
+            ),
         ),
     ] = False,
     admin_token_file: TokenOption = None,
@@ -332,7 +335,8 @@ def stuck_events(known: "Status") -> list[RenderableType]:
         return [Text("no event waits to be sent again")]
     lines.append(
         Text(
-            "An event leaves by err after max_attempts of its source; of a log, `walflow wal skip` takes one out by hand."
+            "An event leaves by err after max_attempts of its source; of a log, "
+            "`walflow wal skip` takes one out by hand."
         )
     )
     return lines
@@ -341,7 +345,10 @@ def stuck_events(known: "Status") -> list[RenderableType]:
 def _failed_line(connector: "ConnectorStatus") -> Text:
     first = connector.failed[0]
     more = f"{connector.failed_events:,} event{' has' if connector.failed_events == 1 else 's have'} failed"
-    told = f"the oldest at position {first.position:,}, {first.tries:,} times at {printable(first.sink)}: {printable(first.cause)}"
+    told = (
+        f"the oldest at position {first.position:,}, {first.tries:,} times at {printable(first.sink)}: "
+        f"{printable(first.cause)}"
+    )
     return Text(f"{printable(connector.name)}: {more}, {told}; walflow status --stuck shows them", "yellow")
 
 

@@ -1,8 +1,8 @@
 """Writes to stderr without making anything wait.
 
 A pipe that is not read, a terminal that is stopped or a disk that hangs blocks the thread that writes to it. So a
-separate thread writes, and takes lines from a bounded queue. Lines that do not fit are dropped and counted; a line says
-how many when there is room again.
+separate thread writes, and takes lines from a bounded queue. Lines that do not fit are dropped and counted; a line
+says how many when there is room again.
 """
 
 import os

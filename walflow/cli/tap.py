@@ -14,7 +14,7 @@ from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.tap.events import TapEventBytes
-    from walflow.admin.tap.running import TapCounts
+    from walflow.admin.tap.open_tap import TapCounts
 
 
 def tap(
@@ -43,11 +43,12 @@ def tap(
 ) -> None:
     """Show live events at the ports of a running daemon, until Ctrl-C. The daemon must be started with --tap.
 
-    Each event is one line of JSON: its port, when it was received, its position in a log, its metadata, the event. At an
-    `err` port the event is a record of the reason (`error`), the place in the flow file (`at`) and the rejected event.
+    Each event is one line of JSON: its port, when it was received, its position in a log, its metadata, the event. At
+    an `err` port the event is a record of the reason (`error`), the place in the flow file (`at`) and the rejected
+    event.
 
-    What is shown is a sample. The flow does not wait for a tap, and a tap that cannot follow gets fewer events. At the
-    end the number of events that were shown, and that passed, is printed on stderr.
+    What is shown is a sample. The flow does not wait for a tap, and a tap that cannot follow gets fewer events. At
+    the end the number of events that were shown, and that passed, is printed on stderr.
     """
     if rate and raw:
         raise end("--rate excludes --raw", EX_USAGE)
@@ -84,7 +85,7 @@ class _Printed:
         import msgspec
 
         from walflow.admin.tap.events import TapEventBytes
-        from walflow.admin.tap.running import TapCounts
+        from walflow.admin.tap.open_tap import TapCounts
 
         if line.startswith(b'{"port":'):
             self._event(line, msgspec.json.decode(line, type=TapEventBytes))

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from walflow.admin.text import printable
-from walflow.cli.engine import Engine
+from walflow.cli.engine import known_engine
 from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE
+from walflow.roles import DAEMON, engines
 
 if TYPE_CHECKING:
     from walflow.cases import Case, Judgement, SuiteTest
@@ -40,8 +41,15 @@ def run_cases(
         bool, typer.Option("--update", help="Write the actual output into the files of expected output.")
     ] = False,
     engine: Annotated[
-        Engine, typer.Option("--engine", help="Where pipelines run: in walflow's own nodes, or on Spark.")
-    ] = Engine.DAEMON,
+        str,
+        typer.Option(
+            "--engine",
+            metavar="ENGINE",
+            callback=known_engine,
+            autocompletion=engines,
+            help="Where pipelines run: in walflow's own nodes, or on Spark.",
+        ),
+    ] = DAEMON,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -63,15 +71,16 @@ def run_cases(
 ) -> None:
     """Run pipelines and flows with a given input, and compare their output with the expected one.
 
-    A case is a folder with `pipeline.trickle`, `script.tremor` or `flow.troy`, its input (`in.jsonl`), and the expected output of each
-    port (`out.jsonl`, `err.jsonl`). With `error.txt`, it has the expected errors of a flow that is refused. No file of
-    the flow is opened and nothing is sent: the input takes the place of the connectors, and the events set the time.
+    A case is a folder with `pipeline.trickle`, `script.tremor` or `flow.troy`, its input (`in.jsonl`), and the
+    expected output of each port (`out.jsonl`, `err.jsonl`). With `error.txt`, it has the expected errors of a flow
+    that is refused. No file of the flow is opened and nothing is sent: the input takes the place of the connectors,
+    and the events set the time.
 
-    With `--engine spark`, all pipelines that Spark can host run in one session, and their input comes in micro-batches.
-    What Spark cannot host is listed with the reason, and does not fail the test.
+    With `--engine spark`, all pipelines that Spark can host run in one session, and their input comes in
+    micro-batches. What Spark cannot host is listed with the reason, and does not fail the test.
 
-    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case, 69 Spark
-    cannot be run.
+    Exit codes: 0 all results are as expected, 1 a result is not, 65 a case cannot be run, 66 there is no case, 69
+    Spark cannot be run.
     """
     from walflow.cases import find, find_suites
 
@@ -86,11 +95,11 @@ def run_cases(
         )
     for bad in stray:
         typer.echo("BAD  " + "\n".join(map(printable, str(bad).split("\n"))))
-    if update and engine is not Engine.DAEMON:
+    if update and engine != DAEMON:
         raise _end("--update writes what walflow's own nodes made: take --engine out", EX_USAGE)
     if update:
         raise typer.Exit(_update(cases, failed=bool(stray)))
-    if engine is Engine.DAEMON:
+    if engine == DAEMON:
         timed = list(_judged([*cases, *tests]))
     else:
         timed = list(_judged_on_spark(cases, seed, python or sys.executable))

@@ -24,9 +24,10 @@ def top(
 ) -> None:
     """Show the nodes of a running daemon, sorted and refreshed each second, until Ctrl-C.
 
-    Of a log with several sinks, each lane has a row with what its sinks lack. `read/s` are events that a source or a log sends into the flow. `acked/s` are events that a sink or a log has acked.
-    `flight` is the share of a source's window that is in flight; for a pipeline, the number of open windows. `oldest` is
-    the age of the oldest event that is not acked.
+    Of a log with several sinks, each lane has a row with what its sinks lack. `read/s` are events that a source or a
+    log sends into the flow. `acked/s` are events that a sink or a log has acked. `flight` is the share of a source's
+    window that is in flight; for a pipeline, the number of open windows. `oldest` is the age of the oldest event that
+    is not acked.
     """
     from walflow.cli.status import read, refresh, show
 

@@ -1,8 +1,8 @@
 """Avro, by fastavro: one value in a container of its own, as tremor writes it, or a bare datum.
 
-The schema is the flow file's alone. A container that names another one is refused, and so is one with compressed blocks:
-bytes of a peer decide neither what is parsed nor how large it gets. Logical types are read as what is below them, as in
-tremor: a timestamp is an integer, a decimal is bytes.
+The schema is the flow file's alone. A container that names another one is refused, and so is one with compressed
+blocks: bytes of a peer decide neither what is parsed nor how large it gets. Logical types are read as what is below
+them, as in tremor: a timestamp is an integer, a decimal is bytes.
 
 A log keeps a codec's configuration beside its events, so the schema stands in it whole: the file may change, or go.
 """
@@ -142,8 +142,8 @@ def _without_logical_types(schema: object) -> object:
 
 
 def _check(schema: object) -> None:
-    """Raises WalflowError. A recursive type would be read as deep as a peer likes, by C code, until the process dies of it
-    (a megabyte does it); an array whose items take no bytes, as long as a peer likes."""
+    """Raises WalflowError. A recursive type would be read as deep as a peer likes, by C code, until the process dies
+    of it (a megabyte does it); an array whose items take no bytes, as long as a peer likes."""
     named: dict[str, object] = {}
     _check_part(schema, (), named)
 

@@ -57,7 +57,7 @@ CSV: Final = Csv()
 
 
 def csv_codec(config: Mapping[str, object]) -> Csv:
-    """One record of comma-separated values (RFC 4180), as an array of strings. Of other values in the array, the JSON is
-    written."""
+    """One record of comma-separated values (RFC 4180), as an array of strings. Of other values in the array, the JSON
+    is written."""
     known_keys("codec csv", config)
     return CSV

@@ -53,7 +53,8 @@ class Influx(EventCodec):
         made = bytes_of(line if timestamp is None else f"{line} {timestamp}")
         if _unsure(line) is not None and not self._reads(made, measurement, tags, fields):
             raise CannotEncode(
-                "the line protocol does not hold it: a control character, a backslash before a separator, or a number below 2.3e-308"
+                "the line protocol does not hold it: a control character, a backslash before a separator, "
+                "or a number below 2.3e-308"
             )
         return made
 

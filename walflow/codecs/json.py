@@ -1,7 +1,7 @@
 """JSON, validated without building values (`walflow_kernel.sound`), and passed on as the bytes it came in.
 
-Differs from tremor: an unchanged event keeps its white space, doubled keys and numbers of any size; a number beyond the
-range of a double (1e999) or of 64 bits passes through, and is refused only where it is read, or written anew.
+Differs from tremor: an unchanged event keeps its white space, doubled keys and numbers of any size; a number beyond
+the range of a double (1e999) or of 64 bits passes through, and is refused only where it is read, or written anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,8 +77,8 @@ def _sort_out(payloads: Sequence[bytes], good: list[bytes], bad: list[tuple[byte
 
 
 def within_record(codec: Codec, payload: bytes) -> bytes | None:
-    """A payload of `codec` as JSON on one line. None for what has no JSON form, or nests so deep that no record may be
-    around it."""
+    """A payload of `codec` as JSON on one line. None for what has no JSON form, or nests so deep that no record may
+    be around it."""
     if not isinstance(codec, Json):
         try:
             payload = JSON.encode(codec.decode(payload))
@@ -94,8 +94,8 @@ JSON_SORTED: Final = Json(sort=True)
 
 
 def json_codec(config: Mapping[str, object]) -> Json:
-    """One JSON value, in UTF-8. It is written without spaces, and with `{"mode": "sorted"}` with sorted keys. An event
-    that no pipeline has changed keeps its bytes, unless `sorted` is set.
+    """One JSON value, in UTF-8. It is written without spaces, and with `{"mode": "sorted"}` with sorted keys. An
+    event that no pipeline has changed keeps its bytes, unless `sorted` is set.
 
     Raises WalflowError.
     """

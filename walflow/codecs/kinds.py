@@ -1,5 +1,5 @@
-"""What kind of value the members of an event have, where its codec decides it. So `check` finds a comparison that no event can
-pass. `ANY` stands for any key or index. A codec that is not here, as json, says nothing of its members.
+"""What kind of value the members of an event have, where its codec decides it. So `check` finds a comparison that no
+event can pass. `ANY` stands for any key or index. A codec that is not here, as json, says nothing of its members.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """MessagePack, as far as it has the values that JSON has, and bytes.
 
 Refused: extension types, timestamps among them, maps with keys that are no strings, infinities and NaN: no expression
-and no other codec knows them. Bytes stay bytes: msgpack and binary write them, JSON does not. An integer beyond 64 bits
-cannot be written.
+and no other codec knows them. Bytes stay bytes: msgpack and binary write them, JSON does not. An integer beyond 64
+bits cannot be written.
 
 Valid is what decodes and what JSON could hold but for its bytes: both are asked of libraries, which costs a third of
 looking at each value from here.

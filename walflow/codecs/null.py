@@ -1,4 +1,5 @@
-"""Nothing: tremor's `null`. For a source whose events matter only in number, and a sink that writes their frames alone."""
+"""Nothing: tremor's `null`. For a source whose events matter only in number,
+and a sink that writes their frames alone."""
 
 from collections.abc import Mapping
 from typing import Final

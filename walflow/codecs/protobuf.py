@@ -1,10 +1,12 @@
-"""A message of Protocol Buffers, whose type is in a descriptor file: `protoc --include_imports -o types.pb types.proto`.
+"""A message of Protocol Buffers, whose type is in a descriptor file:
+`protoc --include_imports -o types.pb types.proto`.
 
-A message is a record with its fields' names. A field that cannot be absent (no `optional`, no message, no `oneof`) is always
-there, with its default. Integers stay integers and bytes stay bytes, unlike in Protobuf's own JSON. An enum is its name, or its number
-where that has no name; the keys of a map are strings.
+A message is a record with its fields' names. A field that cannot be absent (no `optional`, no message, no `oneof`) is
+always there, with its default. Integers stay integers and bytes stay bytes, unlike in Protobuf's own JSON. An enum is
+its name, or its number where that has no name; the keys of a map are strings.
 
-A log keeps a codec's configuration beside its events, so the descriptors stand in it whole: the file may change, or go.
+A log keeps a codec's configuration beside its events, so the descriptors stand in it whole: the file may change, or
+go.
 """
 
 import base64

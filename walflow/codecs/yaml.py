@@ -1,8 +1,8 @@
 """One YAML document with the values of JSON: YAML 1.2's core schema, so `yes` and `on` are text.
 
-libyaml parses, through PyYAML; what its events mean is decided here. It builds no objects, and aliases are refused: ten
-lines of them can be a billion values. It takes time with the square of the depth of `[[[[`, so the depth is limited while
-it parses.
+libyaml parses, through PyYAML; what its events mean is decided here. It builds no objects, and aliases are refused:
+ten lines of them can be a billion values. It takes time with the square of the depth of `[[[[`, so the depth is
+limited while it parses.
 """
 
 import math

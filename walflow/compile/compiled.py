@@ -31,8 +31,8 @@ NO_EVENT: Final = -1  # the number of a row that time has caused, and no event o
 
 
 class Rows(NamedTuple):
-    """What leaves by one exit. `numbers`: for each row the event that it was made of; they never decrease. `values` is
-    None if all events are unchanged, `metas` is None if no metadata has changed."""
+    """What leaves by one exit. `numbers`: for each row the event that it was made of; they never decrease. `values`
+    is None if all events are unchanged, `metas` is None if no metadata has changed."""
 
     numbers: Sequence[int]
     values: Sequence[object] | None
@@ -98,8 +98,8 @@ class Compiled:
         *,
         flush: bool = False,
     ) -> BlockOutcome:
-        """Changes the state. A region that has state must be given one. `room`: it may stop before the end of the block, and
-        then says where. Without, it looks at all of it. `flush`: open windows are closed first."""
+        """Changes the state. A region that has state must be given one. `room`: it may stop before the end of the
+        block, and then says where. Without, it looks at all of it. `flush`: open windows are closed first."""
         found, more, dropped = self._run(decoded.numbers, decoded.events, *call, state, room, flush)
         end = None if room is None else room[1]
         refused = [Refusal(number, reason, 0) for number, reason in decoded.refused if end is None or number < end]
@@ -112,7 +112,8 @@ class Compiled:
         return self.run(Decoded((), ()), BlockCall(Moment(now_ns), (), {}, None, _nothing_kept), state, room)
 
     def flush(self, state: State, now_ns: int, room: Room | None = None) -> BlockOutcome:
-        """As if each open window were closed. `room`: it may stop where the results are that large; then `has_groups`."""
+        """As if each open window were closed. `room`: it may stop where the results are that large;
+        then `has_groups`."""
         call = BlockCall(Moment(now_ns), (), {}, None, _nothing_kept)
         return self.run(Decoded((), ()), call, state, room, flush=True)
 

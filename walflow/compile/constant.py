@@ -27,8 +27,8 @@ class Constant:
         return isinstance(self.value, dict)
 
     def find(self, path: Sequence[str | int]) -> "Constant":
-        """Follows the path as far as parts are known. The path of a validator may be longer than what is written in the
-        file."""
+        """Follows the path as far as parts are known. The path of a validator may be longer than what is written in
+        the file."""
         found = self
         for key in path:
             if key not in found.parts:

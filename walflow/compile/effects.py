@@ -6,8 +6,8 @@ whether the script was left.
 A case of `match` is tested by one expression, so cases are a chain of `elif`. Cases with a guard, or with expressions
 in their patterns, test a flag instead. So does a chain that is too long for Python.
 
-`let` never changes a value in place: it makes new records around the assigned value. So no name ever sees a change made
-by another name, and what has left a script stays as it was.
+`let` never changes a value in place: it makes new records around the assigned value. So no name ever sees a change
+made by another name, and what has left a script stays as it was.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -67,8 +67,8 @@ DROPPED: Final = 0
 
 @dataclass
 class ScriptExits:
-    """`verdict`: the local that says how the script ended: DROPPED, or the number of one of `ways`, from 1 on. `made`:
-    the local with what leaves."""
+    """`verdict`: the local that says how the script ended: DROPPED, or the number of one of `ways`, from 1 on.
+    `made`: the local with what leaves."""
 
     verdict: str
     made: str

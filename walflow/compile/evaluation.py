@@ -1,5 +1,5 @@
-"""What is known when the file is read, and needs locals: a function of the file, `match`, `for`. It is compiled as for
-events, and run once.
+"""What is known when the file is read, and needs locals: a function of the file, `match`, `for`. It is compiled as
+for events, and run once.
 """
 
 from itertools import count

@@ -65,8 +65,8 @@ class Base:
 
 @dataclass
 class Here:
-    """The place at which an expression is evaluated. `state`: of a script that has one. `group`: of a select with `group by`
-    or windows. `window`, `frame`, `groups`: of a window that is closed."""
+    """The place at which an expression is evaluated. `state`: of a script that has one. `group`: of a select with
+    `group by` or windows. `window`, `frame`, `groups`: of a window that is closed."""
 
     event: Base
     meta: Base
@@ -84,8 +84,8 @@ class Here:
 
 
 class Operand(NamedTuple):
-    """`name`: a local or a constant. `steps`: for a raw operand, the name in the table of the text of its path. `kept`:
-    it is part of the state, so a copy is made where it may be kept."""
+    """`name`: a local or a constant. `steps`: for a raw operand, the name in the table of the text of its path.
+    `kept`: it is part of the state, so a copy is made where it may be kept."""
 
     name: str
     steps: str | None = None

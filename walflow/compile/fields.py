@@ -1,5 +1,6 @@
-"""What a node or a term consists of, by name. Most are msgspec's structs: Python makes the class of one in 15 µs, and that of
-a dataclass in 0.7 ms (`dataclasses.dataclass`, frozen, three fields); there are so many that each command would start later."""
+"""What a node or a term consists of, by name. Most are msgspec's structs: Python makes the class of one in 15 µs, and
+that of a dataclass in 0.7 ms (`dataclasses.dataclass`, frozen, three fields);
+there are so many that each command would start later."""
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass

@@ -1,4 +1,5 @@
-"""Constants -> a constant, at load: what is known before any event comes is evaluated once, and each part keeps its place."""
+"""Constants -> a constant, at load: what is known before any event comes is evaluated once,
+and each part keeps its place."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

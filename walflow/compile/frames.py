@@ -1,8 +1,8 @@
 """A select with windows, or with `group by` -> statements.
 
-Of an event: which group it belongs to, by the text of its values; what the aggregates are given of it; then the group's
-frame takes it (`walflow_kernel.windows.frame`). The usual aggregates are in line. What a closed window gives is made by a
-function of its own, one for each window of the select, as events and time close windows alike.
+Of an event: which group it belongs to, by the text of its values; what the aggregates are given of it; then the
+group's frame takes it (`walflow_kernel.windows.frame`). The usual aggregates are in line. What a closed window gives
+is made by a function of its own, one for each window of the select, as events and time close windows alike.
 
     w2 = K0.get(p0) if type(p0) is str else None
     if w2 is None:
@@ -40,8 +40,8 @@ RESULT_BYTES: Final = 256  # of a window, beside what its aggregates have collec
 
 
 class _Grouped(NamedTuple):
-    """Code: the values of `group by`; what finds the frame of values that were seen before, None where nothing does; and the
-    local of the group's array, where it is asked for."""
+    """Code: the values of `group by`; what finds the frame of values that were seen before, None where nothing does;
+    and the local of the group's array, where it is asked for."""
 
     values: str
     known: str | None
@@ -92,8 +92,8 @@ def begin_with(of: VerdictOf | TickedOf) -> Callable[[], Cell]:
 
 
 class WindowCode:
-    """One select at a place. `make` writes expressions. What is called `result` writes the target, `having` and what follows
-    them."""
+    """One select at a place. `make` writes expressions. What is called `result` writes the target, `having` and what
+    follows them."""
 
     def __init__(self, of: WindowsOf, place: str, number: int, cell: str, make: Effects) -> None:
         self.of = of
@@ -128,7 +128,8 @@ class WindowCode:
             listing.put(f'{names.waiting(at)} = {names.cell}[0]["waiting"][{at}]')
 
     def functions(self, result: Result, failing: Failing) -> list[Listing]:
-        """What opens a group, what closes each of its windows, and what a tick does where there is a script for it."""
+        """What opens a group, what closes each of its windows,
+        and what a tick does where there is a script for it."""
         outer = self._make.listing
         found = [self._opening()]
         for at in reversed(range(len(self.of.frames))):

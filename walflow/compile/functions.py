@@ -14,7 +14,7 @@ from walflow.extras import extra_with
 from walflow.plugins import NotLoadable, Plugins, discover
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.functions import Function
-from walflow_kernel.shipping import NEEDS, missing
+from walflow_kernel.shipped import NEEDS, missing
 from walflow_kernel.values import complaint
 from walflow_kernel.windows.functions import WindowFunction
 

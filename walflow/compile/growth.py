@@ -1,9 +1,10 @@
-"""How many times as large as the event a value may be that a region makes of it, and how often it reads what it has made: bounds,
-found when the region is compiled.
+"""How many times as large as the event a value may be that a region makes of it, and how often it reads what it has
+made: bounds, found when the region is compiled.
 
-A script that names each part of the event a few times makes small values, and costs nothing more. Where a value grows with
-the number of the event's parts (`for`, `recur`), or by doubling, the generated code weighs what it makes. It does so too where a
-turn of a loop compares or hands to a function what does not belong to that turn: that is read once for each.
+A script that names each part of the event a few times makes small values, and costs nothing more. Where a value grows
+with the number of the event's parts (`for`, `recur`), or by doubling, the generated code weighs what it makes. It
+does so too where a turn of a loop compares or hands to a function what does not belong to that turn: that is read
+once for each.
 
 The factor of a term: the size of its value is at most so many times that of the event, and a constant. A number has
 the factor 0. What is beyond MOST counts as ENDLESS.
@@ -204,7 +205,8 @@ class _Growth:
         return found
 
     def _for(self, term: ForOf, sizes: Sizes) -> float:
-        """What a case says of the element alone goes with the size of all elements. All else may come once for each."""
+        """What a case says of the element alone goes with the size of all elements.
+        All else may come once for each."""
         of = self.of(term.of, sizes)
         start = 0 if term.start is None else self.of(term.start, sizes)
         turn = max((self._turn(case, of, sizes) for case in term.cases), default=0)

@@ -1,7 +1,8 @@
-"""What was written, as text that is the same in every process: a state is of the pipeline that made it, and of no other.
+"""What was written, as text that is the same in every process: a state is of the pipeline that made it, and of no
+other.
 
-It is of what an expression means to the compiler, and not of the code that is made of it: a comment more, or a newer compiler,
-changes nothing.
+It is of what an expression means to the compiler, and not of the code that is made of it: a comment more, or a newer
+compiler, changes nothing.
 """
 
 from collections.abc import Iterable, Mapping, Set as AbstractSet

@@ -20,8 +20,8 @@ _assigned = re.compile(r"^\s*([adeimpqtwg]\d*) = ").match
 
 
 class Table:
-    """The global names of generated code: constants, steps of paths, functions. Their letters are no locals' ones: a local
-    of the same number would hide the global."""
+    """The global names of generated code: constants, steps of paths, functions. Their letters are no locals' ones: a
+    local of the same number would hide the global."""
 
     LETTERS: Final = frozenset("bcfksPR")
 

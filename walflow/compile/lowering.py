@@ -1,9 +1,12 @@
-"""Expression as written -> a term, once: names are looked up, what is known at load is evaluated, mistakes are reported.
+"""Expression as written -> a term, once: names are looked up, what is known at load is evaluated, mistakes are
+reported.
 
-`lower` goes from the parts to the whole. Of parts that are all constants it makes a constant (`folding`), so `1 / 0` is an error
-of the file and not of each event; of others a term. Whether an expression depends on the event is what came of its parts.
+`lower` goes from the parts to the whole. Of parts that are all constants it makes a constant (`folding`), so `1 / 0`
+is an error of the file and not of each event; of others a term. Whether an expression depends on the event is what
+came of its parts.
 
-Where there is no event, as in a configuration, everything is known at load or has no value: the scope says so (`LoadScope`).
+Where there is no event, as in a configuration, everything is known at load or has no value: the scope says so
+(`LoadScope`).
 """
 
 import typing

@@ -181,7 +181,8 @@ class ExtractNode(Struct, frozen=True):
 
 
 class FieldNode(NamedTuple):
-    """A field of a record pattern. `word`: `present`, `absent`, a comparison, or `~=`. `store`: the `name =` before it."""
+    """A field of a record pattern. `word`: `present`, `absent`, a comparison, or `~=`.
+    `store`: the `name =` before it."""
 
     key: Name
     word: str

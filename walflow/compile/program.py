@@ -1,5 +1,5 @@
-"""Expressions with all names looked up. They are compiled, and the tests interpret them. Each part that does not depend
-on the event is a Const. Each term knows its place in the file.
+"""Expressions with all names looked up. They are compiled, and the tests interpret them. Each part that does not
+depend on the event is a Const. Each term knows its place in the file.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,8 +30,8 @@ class WholeTerm(Struct, frozen=True):
 
 
 class LocalTerm(Struct, frozen=True):
-    """A name of `let`, of a parameter or of a pattern. `slot`: its number within the script or function. `sure`: it has
-    a value on every way that leads here."""
+    """A name of `let`, of a parameter or of a pattern. `slot`: its number within the script or function. `sure`: it
+    has a value on every way that leads here."""
 
     slot: int
     name: str
@@ -148,8 +148,8 @@ class PackOf(Struct, frozen=True):
 
 
 class CaseOf(NamedTuple):
-    """`pattern` is None if it matches any value. `given`: expressions in the pattern, which are evaluated before it is
-    tried. `bind`: the local that gets what the pattern makes."""
+    """`pattern` is None if it matches any value. `given`: expressions in the pattern, which are evaluated before it
+    is tried. `bind`: the local that gets what the pattern makes."""
 
     pattern: Pattern | None
     given: "tuple[Term, ...]"
@@ -178,7 +178,8 @@ class ForCaseOf(NamedTuple):
 
 
 class ForOf(Struct, frozen=True):
-    """Without `start`: an array of the results of the cases. With `start`: `fold` combines the start with each result."""
+    """Without `start`: an array of the results of the cases.
+    With `start`: `fold` combines the start with each result."""
 
     of: "Term"
     start: "Term | None"
@@ -189,8 +190,8 @@ class ForOf(Struct, frozen=True):
 
 @dataclass(eq=False, slots=True)
 class FunctionOf:
-    """A function of the language. `body` ends in a ReturnOf on each way, and is set when it has been read. `variadic`:
-    the last parameter is an array of all further arguments."""
+    """A function of the language. `body` ends in a ReturnOf on each way, and is set when it has been read.
+    `variadic`: the last parameter is an array of all further arguments."""
 
     name: str
     parameters: tuple[LocalTerm, ...]
@@ -280,8 +281,8 @@ class ScriptOf(NamedTuple):
 
 
 class AggregateOf(Struct, frozen=True):
-    """What an aggregate says of a window that is closed. `at`: its first slot in the frame. `option`: its constant argument.
-    `aggregate` is None for the number of groups."""
+    """What an aggregate says of a window that is closed. `at`: its first slot in the frame. `option`: its constant
+    argument. `aggregate` is None for the number of groups."""
 
     name: str
     aggregate: Aggregate | None
@@ -319,8 +320,8 @@ class TickedOf(NamedTuple):
 
 
 class FrameOf(NamedTuple):
-    """A window of a select: of `size`, of `interval` nanoseconds, or with a `verdict`. `measure`: what its script says of an
-    event: when it was, or how much of the size it takes."""
+    """A window of a select: of `size`, of `interval` nanoseconds, or with a `verdict`. `measure`: what its script
+    says of an event: when it was, or how much of the size it takes."""
 
     name: str
     size: int | None
@@ -347,8 +348,8 @@ class GroupKey(NamedTuple):
 
 
 class WindowsOf(NamedTuple):
-    """What a select keeps by group. `frames` is empty where there is nothing but `group by`. `start`: makes the slots of a
-    window without events. `most`: groups. `max_bytes`: of all that is kept."""
+    """What a select keeps by group. `frames` is empty where there is nothing but `group by`. `start`: makes the slots
+    of a window without events. `most`: groups. `max_bytes`: of all that is kept."""
 
     frames: tuple[FrameOf, ...]
     keys: tuple[GroupKey, ...]

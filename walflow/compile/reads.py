@@ -3,8 +3,8 @@
 `ReadShape.of` collects the paths. If no expression needs the event whole, `BlockDecoder` decodes into a generated
 Struct with only these members. One call decodes a whole block of lines, at a fifth of the cost. A value that is no
 record decodes unchanged, so one such value does not fail its block. An event that the fast decoder refuses (a number
-out of range in a member that is read) is decoded whole and alone. Both ways have the same result, because a number out
-of range is an error where it is read.
+out of range in a member that is read) is decoded whole and alone. Both ways have the same result, because a number
+out of range is an error where it is read.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,5 @@
-"""What is compiled together: selects and scripts that streams link, from a place where events come in to the exits."""
+"""What is compiled together: selects and scripts that streams link,
+from a place where events come in to the exits."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,8 @@ from walflow_kernel.windows.frame import WINDOWS
 
 class Rule(NamedTuple):
     """One select. `what` is None for `event` unchanged, `where` and `having` are None for no condition. `where` sees
-    the event that came, `having` the event that was made. `to` is a place of the region, or an exit. `windows`: of a select
-    with windows, or with `group by`."""
+    the event that came, `having` the event that was made. `to` is a place of the region, or an exit. `windows`: of a
+    select with windows, or with `group by`."""
 
     what: Term | None
     where: Term | None
@@ -47,8 +48,8 @@ def node_of(place: str) -> str:
 class Region(NamedTuple):
     """`places`: for each place, its selects in the order of the file. No place leads back to itself. `scripts`: for
     some places, the script that runs there instead, see `input_place`. What leaves a script is at the place
-    `NAME/PORT`, which `places` contains. `errs`: for some places, the place that their errors go to; the errors of other
-    places are refused."""
+    `NAME/PORT`, which `places` contains. `errs`: for some places, the place that their errors go to; the errors of
+    other places are refused."""
 
     name: str
     entry: str
@@ -78,8 +79,8 @@ class Region(NamedTuple):
         ]
 
     def _reached_from(self, place: str) -> list[str]:
-        """How often an event may come there from this place. (A script lets an event leave by one port. The number may
-        be too high, which is safe.)"""
+        """How often an event may come there from this place. (A script lets an event leave by one port. The number
+        may be too high, which is safe.)"""
         reached = [way.to for way in self.onward(place)]
         return list(dict.fromkeys(reached)) if place in self.scripts else reached
 

@@ -1,5 +1,5 @@
-"""Expressions of selects, and bodies of scripts and functions -> terms. `lowering` has the expressions, `bodies` what sets
-locals and what has effects.
+"""Expressions of selects, and bodies of scripts and functions -> terms. `lowering` has the expressions, `bodies` what
+sets locals and what has effects.
 """
 
 from collections.abc import Sequence

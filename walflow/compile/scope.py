@@ -37,7 +37,8 @@ class Scope(Protocol):
     def function(self, path: Path) -> Function | None: ...
 
     def written(self, path: Path) -> FunctionOf | None:
-        """A function that is written in the language. None: the path leads to no such function, which is no mistake."""
+        """A function that is written in the language.
+        None: the path leads to no such function, which is no mistake."""
         ...
 
     def local(self, path: Path) -> LocalTerm | None:

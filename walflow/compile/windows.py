@@ -1,7 +1,7 @@
 """A select with windows, or with `group by`: its expressions, each seen from where it is evaluated.
 
-The values of `group by` and the arguments of aggregates are of the event; the target and `having` are of the window, which
-has no event: what stands there is `group`, `window`, aggregates, and expressions that `group by` has too.
+The values of `group by` and the arguments of aggregates are of the event; the target and `having` are of the window,
+which has no event: what stands there is `group`, `window`, aggregates, and expressions that `group by` has too.
 """
 
 from collections.abc import Callable, Sequence

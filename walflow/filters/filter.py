@@ -47,8 +47,9 @@ class OutputLost(WalflowError):
 
 
 class Filter:
-    """`name`: of the input, for messages. `entry`: the port that it comes to. `ports`: whose events are written; those that leave by others are counted
-    in `unwritten`. `flushes`: at the end of the input open windows are closed, and not dropped."""
+    """`name`: of the input, for messages. `entry`: the port that it comes to. `ports`: whose events are written;
+    those that leave by others are counted in `unwritten`.
+    `flushes`: at the end of the input open windows are closed, and not dropped."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Standard base64 with padding and without line breaks: tremor's `base64`, in both directions.
 
-After a step that divides the stream, each piece is one text. As the first step it decodes the stream as texts in a row,
-four characters at a time, so it does not matter where a read ends.
+After a step that divides the stream, each piece is one text. As the first step it decodes the stream as texts in a
+row, four characters at a time, so it does not matter where a read ends.
 """
 
 import binascii

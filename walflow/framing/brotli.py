@@ -1,5 +1,5 @@
-"""Brotli, by Google's own package (the extra `[brotli]`). It cannot be recognised by its first bytes, and one stream must be
-all of the data: the decompressor does not tell what follows it."""
+"""Brotli, by Google's own package (the extra `[brotli]`). It cannot be recognised by its first bytes, and one stream
+must be all of the data: the decompressor does not tell what follows it."""
 
 from typing import Any, cast
 

@@ -1,8 +1,8 @@
 """Chains of pre- and postprocessors, in tremor's order: the first one named is the first that the bytes pass.
 
-A chain of preprocessors ends in a framing that finds events in the bytes, or in pieces that are one event each. On the
-way out, each event is encoded alone; the last step puts the frame between events. So a block always has one of a few
-simple framings, after any chain, and a log's tag names only those.
+A chain of preprocessors ends in a framing that finds events in the bytes, or in pieces that are one event each. On
+the way out, each event is encoded alone; the last step puts the frame between events. So a block always has one of a
+few simple framings, after any chain, and a log's tag names only those.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,8 +55,8 @@ def _loaded(name: str) -> Processor | None:
 
 class Incoming(NamedTuple):
     """`steps`: the first steps for the bytes. `framing`: finds the events in their output; WHOLE or MESSAGES: each
-    piece is one event. `messages`: the input is no stream of bytes but messages, each a piece. `steps_cut`: one of `steps`
-    cuts the stream into pieces."""
+    piece is one event. `messages`: the input is no stream of bytes but messages, each a piece. `steps_cut`: one of
+    `steps` cuts the stream into pieces."""
 
     steps: tuple[Step, ...]
     framing: Cutting
@@ -134,7 +134,8 @@ def make(chain: Sequence[Named]) -> Framing:
 
 
 def frames_of(payloads: Sequence[bytes]) -> tuple[bytes, Framing]:
-    """Frames for separate events, as a block needs them: lines if possible, because many lines are validated at once."""
+    """Frames for separate events, as a block needs them: lines if possible,
+    because many lines are validated at once."""
     data = LINES.join(payloads)
     if LINES.count(data) == len(payloads):
         return data, LINES

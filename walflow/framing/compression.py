@@ -1,7 +1,7 @@
 """Compressed data by format: how to recognise it, decompress it in limited steps, and compress.
 
-A few bytes of it can become a thousand times as many, or thirty thousand (zstd). So no function here returns more than
-it was asked for, and the memory that a format needs is limited too.
+A few bytes of it can become a thousand times as many, or thirty thousand (zstd). So no function here returns more
+than it was asked for, and the memory that a format needs is limited too.
 """
 
 import gzip
@@ -80,8 +80,8 @@ class NotCompressed:
 
 
 class Format(NamedTuple):
-    """`magics`: the first bytes of its data, none if it cannot be recognised. `levels`: lowest and highest. `compress`: a
-    payload at a level."""
+    """`magics`: the first bytes of its data, none if it cannot be recognised. `levels`: lowest and highest.
+    `compress`: a payload at a level."""
 
     magics: tuple[bytes, ...]
     inflator: Callable[[int], Inflator]
@@ -221,8 +221,8 @@ class Members:
         return out, ended
 
     def end(self) -> bytes:
-        """No more data will come. Data that was too short to recognise is passed on unchanged. Raises Corrupt inside a
-        member."""
+        """No more data will come. Data that was too short to recognise is passed on unchanged. Raises Corrupt inside
+        a member."""
         if self._member is not None and not self.may_end:
             raise Corrupt(f"the {self._name} data ended too early")
         beginning, self._beginning = self._beginning, b""

@@ -2,9 +2,9 @@
 
     1e 0f  id (8 bytes)  number (from 0)  count (1 to 128)  data
 
-Chunks may come in any order, and other messages' between them. A datagram that is no chunk is a message as it is: JSON, or
-compressed, which `decompress` behind this step reads. (tremor refuses a compressed one.) A message whose chunks do not all
-come is refused when its place is needed, and not after five seconds: a step has no clock.
+Chunks may come in any order, and other messages' between them. A datagram that is no chunk is a message as it is:
+JSON, or compressed, which `decompress` behind this step reads. (tremor refuses a compressed one.) A message whose
+chunks do not all come is refused when its place is needed, and not after five seconds: a step has no clock.
 """
 
 from collections.abc import Iterator, Mapping

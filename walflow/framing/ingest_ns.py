@@ -1,4 +1,5 @@
-"""`ingest-ns` as a postprocessor: the time at which an event came in stands before it, as 8 bytes, big-endian, in nanoseconds.
+"""`ingest-ns` as a postprocessor: the time at which an event came in stands before it, as 8 bytes, big-endian, in
+nanoseconds.
 
 There is no preprocessor of this name, which tremor has: a block has one time of arrival.
 """

@@ -1,8 +1,8 @@
 """Events of several lines, as a stack trace: the preprocessor `multiline`.
 
-A line alone says whether an event begins with it (`start`), goes on with it (`continue`) or ends with it (`end`). So the same bytes are
-the same events, wherever the reads cut them. The bytes stay as they are; the last newline does not belong to the event. Each read is
-looked through once, by RE2: what was looked at before is not looked at again.
+A line alone says whether an event begins with it (`start`), goes on with it (`continue`) or ends with it (`end`). So
+the same bytes are the same events, wherever the reads cut them. The bytes stay as they are; the last newline does not
+belong to the event. Each read is looked through once, by RE2: what was looked at before is not looked at again.
 
 An event that reaches a limit is divided between two lines. Nothing is lost, and nothing is rejected for its lines.
 """
@@ -25,10 +25,13 @@ MOST_MEMORY: Final = 2 << 20  # of a compiled pattern
 
 # A line that one of these matches goes on with the event before it. None of them takes a newline.
 RULES: Final[Mapping[str, str]] = {
-    "java": r"[ \t]|Caused by: |Suppressed: |(?:[A-Za-z_$][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable)(?:[: \r]|$)",
-    "python": r"[ \t]|\r?$|Traceback \(most recent call last\):|(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Exit"
-    r"|Interrupt|Iteration|Group)(?:: |\r?$)|During handling of the above exception|The above exception was the direct cause",
-    "go": r"[ \t]|\r?$|goroutine \d+ \[|created by |\[signal |exit status \d|(?:[\w.%~-]+/)*[\w%-]+\.[\w.*()\[\]{}-]+\(.*\)\r?$",
+    "java": r"[ \t]|Caused by: |Suppressed: "
+    r"|(?:[A-Za-z_$][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable)(?:[: \r]|$)",
+    "python": r"[ \t]|\r?$|Traceback \(most recent call last\):"
+    r"|(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Group)(?:: |\r?$)"
+    r"|During handling of the above exception|The above exception was the direct cause",
+    "go": r"[ \t]|\r?$|goroutine \d+ \[|created by |\[signal |exit status \d"
+    r"|(?:[\w.%~-]+/)*[\w%-]+\.[\w.*()\[\]{}-]+\(.*\)\r?$",
 }
 INDENTED: Final = r"[ \t]"
 WAYS: Final = ("start", "continue", "end", "indent", "rule")
@@ -37,8 +40,8 @@ Begins = Callable[[bytes], Sequence[int]]
 
 
 class Pending(bytearray):
-    """The bytes of a stream whose event has not ended. `lines`: those of whole lines, which were looked at. `ends`: where the events end
-    that `cut` gave last. `limit`: the most bytes of an event of several lines."""
+    """The bytes of a stream whose event has not ended. `lines`: those of whole lines, which were looked at. `ends`:
+    where the events end that `cut` gave last. `limit`: the most bytes of an event of several lines."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -293,8 +296,8 @@ def _step(config: Mapping[str, object]) -> Step:
 
 PROCESSOR: Final = Processor(
     description="Several lines are one event, as a stack trace.",
-    config="one of `start`, `continue`, `end` (patterns), `indent` (true), `rule` (`java`, `python`, `go`); `max_lines` (500), `max_bytes` "
-    "(1048576), `timeout` (nanoseconds, 1 s)",
+    config="one of `start`, `continue`, `end` (patterns), `indent` (true), `rule` (`java`, `python`, `go`); "
+    "`max_lines` (500), `max_bytes` (1048576), `timeout` (nanoseconds, 1 s)",
     step=_step,
     cutting=Multiline.from_config,
     cuts=True,

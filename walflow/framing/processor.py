@@ -30,7 +30,8 @@ class Processor:
     Each function takes the `config` record of the flow file and raises WalflowError for one that it cannot use.
 
     - `step`: the preprocessor. None: there is none of this name.
-    - `cutting`: the preprocessor where it stands last and cuts events out of the stream where they lie, which is faster.
+    - `cutting`: the preprocessor where it stands last and cuts events out of the stream where they lie, which is
+      faster.
     - `encoder`: the postprocessor, for one event. None: there is none of this name, or `framing` is all of it.
     - `framing`: the postprocessor where it stands last and tells the events of a block apart.
 

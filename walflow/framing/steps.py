@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 
 class Refused(NamedTuple):
-    """An error in the place of a piece. `ends`: no later piece of this stream can be found any more. `piece`: what cannot be
-    taken, for the record at `err`."""
+    """An error in the place of a piece. `ends`: no later piece of this stream can be found any more. `piece`: what
+    cannot be taken, for the record at `err`."""
 
     reason: str
     ends: bool = False
@@ -29,8 +29,8 @@ Item = bytes | Refused | Worked
 
 
 class Decoder(Protocol):
-    """The state of a step for one stream. Iterate over the result of `feed` and the other methods to its end before the
-    next call."""
+    """The state of a step for one stream. Iterate over the result of `feed` and the other methods to its end before
+    the next call."""
 
     def feed(self, piece: bytes) -> Iterator[Item]: ...
 

@@ -74,7 +74,9 @@ def _framing(config: Mapping[str, object]) -> TextualLengthPrefixed:
 
 
 PROCESSOR: Final = Processor(
-    description="The event's length comes before each event, as digits and a space, as in syslog over TCP (RFC 6587).",
+    description=(
+        "The event's length comes before each event, as digits and a space, as in syslog over TCP (RFC 6587)."
+    ),
     step=_step,
     framing=_framing,
     cuts=True,

@@ -1,10 +1,10 @@
-"""The frontier: what a receiver with transactions has of a log. It stands in the receiver, and changes in the same commit as the
-rows. So each position of a log is in the receiver once, whatever dies.
+"""The frontier: what a receiver with transactions has of a log. It stands in the receiver, and changes in the same
+commit as the rows. So each position of a log is in the receiver once, whatever dies.
 
 Read in this order:
 
     value.py     `Frontier`, what is stored, and how it grows with a commit
-    keys.py      what the log's directory keeps of a receiver: the writer's tokens, and what the receiver has confirmed
+    keys.py      what the log's directory keeps of a receiver: the writer's tokens, and what it has confirmed
     judge.py     may a writer go on from it? Did the log or the receiver go back, is there another writer?
     writer.py    the steps of a writer, as a generator that asks: look, take, keep
 

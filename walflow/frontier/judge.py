@@ -1,5 +1,5 @@
-"""May a writer go on from what the receiver says? Plain functions of three things: the frontier, the log, and what the log's directory
-kept of the receiver."""
+"""May a writer go on from what the receiver says? Plain functions of three things: the frontier, the log, and what
+the log's directory kept of the receiver."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Self
@@ -11,8 +11,9 @@ from walflow.positions import Range
 
 
 class LogView(NamedTuple):
-    """`next`: the position that the next event gets. `low`: up to this position it sends nothing any more. `spans`: first and last
-    position of each term that it still has. `relaxed`: it may go back by a power cut, and then goes on."""
+    """`next`: the position that the next event gets. `low`: up to this position it sends nothing any more. `spans`:
+    first and last position of each term that it still has.
+    `relaxed`: it may go back by a power cut, and then goes on."""
 
     next: int
     low: int
@@ -36,15 +37,16 @@ class Fits(NamedTuple):
 
 
 class LogWentBack(NamedTuple):
-    """The receiver has a position that the log has not given, or gave to another event, or the log would send what the receiver was
-    told to forget: the log was restored from a copy, or was cut."""
+    """The receiver has a position that the log has not given, or gave to another event, or the log would send what
+    the receiver was told to forget: the log was restored from a copy, or was cut."""
 
     has: int
     next: int
 
 
 class ReceiverWentBack(NamedTuple):
-    """The receiver has confirmed `confirmed`, and has `has` now: it was restored, or emptied, or a failover lost commits."""
+    """The receiver has confirmed `confirmed`, and has `has` now:
+    it was restored, or emptied, or a failover lost commits."""
 
     has: int
     confirmed: int
@@ -61,7 +63,8 @@ Verdict = Fits | LogWentBack | ReceiverWentBack | OtherWriter
 
 
 def judged(frontier: Frontier | None, keys: WriterKeys, log: LogView) -> Verdict:
-    """The order counts: a receiver that went back says nothing true of who writes, and a log that went back is no other writer's heir."""
+    """The order counts: a receiver that went back says nothing true of who writes,
+    and a log that went back is no other writer's heir."""
     confirmed = keys.confirmed
     if frontier is None:
         return ReceiverWentBack(0, confirmed.position) if confirmed.position else Fits(None)

@@ -1,8 +1,10 @@
-"""What a log's directory keeps of its receivers, a small file for each: the writer's tokens, and what the receiver has confirmed.
+"""What a log's directory keeps of its receivers, a small file for each: the writer's tokens, and what the receiver
+has confirmed.
 
-A token names a writer. A new one is on disk here, beside the old one, before the receiver gets it; so a writer that dies in
-between, or never hears the answer, knows both. The file is replaced whole, with a sync: it is written when a writer begins, and then at
-most once a second. If it is lost, a receiver that went back is not noticed, and the writer waits as a stranger would.
+A token names a writer. A new one is on disk here, beside the old one, before the receiver gets it; so a writer that
+dies in between, or never hears the answer, knows both. The file is replaced whole, with a sync: it is written when a
+writer begins, and then at most once a second. If it is lost, a receiver that went back is not noticed, and the writer
+waits as a stranger would.
 """
 
 import os
@@ -25,9 +27,9 @@ MOST_TOKENS: Final = (
 
 
 class WriterKeys(msgspec.Struct, frozen=True):
-    """`tokens`: that the receiver may have of us, the newest last. `epoch`: the highest one that it has given us. `confirmed`: the
-    highest position that it has confirmed. An operator has said, `accepts`: the next opening goes on although the log or the receiver went
-    back; `takes`: it does not wait for another writer."""
+    """`tokens`: that the receiver may have of us, the newest last. `epoch`: the highest one that it has given us.
+    `confirmed`: the highest position that it has confirmed. An operator has said, `accepts`: the next opening goes on
+    although the log or the receiver went back; `takes`: it does not wait for another writer."""
 
     tokens: tuple[str, ...] = ()
     epoch: int = 0
@@ -40,7 +42,8 @@ class WriterKeys(msgspec.Struct, frozen=True):
         return self.tokens[-1]
 
     def with_token(self) -> Self:
-        """And a new one. An older one may still be on its way to the receiver: all are kept until one is confirmed."""
+        """And a new one. An older one may still be on its way to the receiver:
+        all are kept until one is confirmed."""
         return msgspec.structs.replace(self, tokens=(*self.tokens, token_hex(16))[-MOST_TOKENS:])
 
     def taken(self, frontier: Frontier) -> Self:

@@ -21,9 +21,9 @@ class Confirmed(NamedTuple):
 
 
 class FrontierBatch(NamedTuple):
-    """Positions `first` to `last` of one term, both included, that come with a commit. Those between them that are not in the rows
-    came to nothing on the way. `settled`: all events of the log up to that position have an outcome. `acked_below`: what is below
-    will not be sent again."""
+    """Positions `first` to `last` of one term, both included, that come with a commit. Those between them that are
+    not in the rows came to nothing on the way. `settled`: all events of the log up to that position have an outcome.
+    `acked_below`: what is below will not be sent again."""
 
     term: int
     first: int
@@ -33,12 +33,14 @@ class FrontierBatch(NamedTuple):
 
 
 class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`ranges`: by term, the positions that the receiver has. `highest`, `term`: of all positions that it ever had, the highest one.
-    `forgotten`: up to this position the oldest terms are no more in `ranges`; all of it had an outcome. `epoch`, `token`: who writes.
+    """`ranges`: by term, the positions that the receiver has. `highest`, `term`: of all positions that it ever had,
+    the highest one.
+    `forgotten`: up to this position the oldest terms are no more in `ranges`; all of it had an outcome. `epoch`,
+    `token`: who writes.
     `beat`: grows whenever the writer shows that it lives.
 
-    A log never sends what it has acked. A copy of it with an older cursor does, so what is acked is not forgotten at once: of
-    OLD_TERMS chunks it is known."""
+    A log never sends what it has acked. A copy of it with an older cursor does, so what is acked is not forgotten at
+    once: of OLD_TERMS chunks it is known."""
 
     epoch: int = 0
     token: str = ""
@@ -80,7 +82,8 @@ class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, beat=self.beat + 1)
 
     def within_bounds(self, acked_below: int) -> Self | None:
-        """With as many old terms as fit. None: too much is not acked yet; what would make it so large is held until gaps close."""
+        """With as many old terms as fit. None: too much is not acked yet;
+        what would make it so large is held until gaps close."""
         if self._fits():
             return self
         least = self._without_oldest(acked_below, 0)
@@ -99,9 +102,9 @@ class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, ranges=ranges, forgotten=max(self.forgotten, gone[-1][0]))
 
     def known_in(self, spans: Mapping[int, Range]) -> Self:
-        """The next generation, for a log that went back. `spans`: first and last position of each term that it has. Its next events are
-        new. What it still has of the old ones stays known, and so does what only another copy of it has: a term stands for one event at
-        each position."""
+        """The next generation, for a log that went back. `spans`: first and last position of each term that it has.
+        Its next events are new. What it still has of the old ones stays known, and so does what only another copy of
+        it has: a term stands for one event at each position."""
         has = [
             (min(last, high), term)
             for term, (low, high) in spans.items()

@@ -1,5 +1,5 @@
-"""The steps of a writer, without a receiver: a generator asks, whoever drives it answers. So a database on a thread, one behind a
-socket and the model in the tests go the same way, and a test can stop between any two steps.
+"""The steps of a writer, without a receiver: a generator asks, whoever drives it answers. So a database on a thread,
+one behind a socket and the model in the tests go the same way, and a test can stop between any two steps.
 
     writing = opening(keys, log, clock)
     step = next(writing)                    # ReadFrontier, Keep, Begin, Take, Put or Rest
@@ -36,15 +36,17 @@ class Begin(NamedTuple):
 
 
 class Take(NamedTuple):
-    """In one UPDATE, committed by itself: if the frontier has one of `tokens`, it gets `token`, the next epoch and the next beat. It waits for an
-    older transaction that holds the row. Answer: the frontier as it is after that, or None: it has none of these tokens."""
+    """In one UPDATE, committed by itself: if the frontier has one of `tokens`, it gets `token`, the next epoch and
+    the next beat. It waits for an older transaction that holds the row. Answer: the frontier as it is after that, or
+    None: it has none of these tokens."""
 
     tokens: frozenset[str]
     token: str
 
 
 class Put(NamedTuple):
-    """Store this frontier in place of the one with the same token, in a commit of its own. Answer: it, or None: the token is gone."""
+    """Store this frontier in place of the one with the same token, in a commit of its own.
+    Answer: it, or None: the token is gone."""
 
     frontier: Frontier
 
@@ -78,8 +80,8 @@ class FrontierRefused(WalflowError):
 def opening(
     keys: WriterKeys, log: LogView, clock: Callable[[], float]
 ) -> Generator[Step, Answer, FrontierTaken | LogWentBack | ReceiverWentBack]:
-    """Becomes the writer. Waits for another one as long as it shows signs of life. Nothing is taken before `judged` finds nothing
-    that went back, and it is judged again once it is ours: what was on its way has landed by then."""
+    """Becomes the writer. Waits for another one as long as it shows signs of life. Nothing is taken before `judged`
+    finds nothing that went back, and it is judged again once it is ours: what was on its way has landed by then."""
     seen: OtherWriter | None = None
     since = clock()
     while True:
@@ -134,13 +136,16 @@ def told(verdict: LogWentBack | ReceiverWentBack | OtherWriter) -> str:
     match verdict:
         case LogWentBack(has, next_):
             return (
-                f"the receiver has position {has} of this log, and the log's next position is {next_}, or it has another event there: "
-                "the log was restored from a copy, or lost events"
+                f"the receiver has position {has} of this log, and the log's next position is {next_}, or it has "
+                "another event there: the log was restored from a copy, or lost events"
             )
         case ReceiverWentBack(has, confirmed):
             return (
-                f"the receiver has confirmed position {confirmed} of this log, and has position {has} now: it was restored from a copy, "
-                "emptied, or lost commits in a failover"
+                f"the receiver has confirmed position {confirmed} of this log, and has position {has} now: it was "
+                "restored from a copy, emptied, or lost commits in a failover"
             )
         case OtherWriter(epoch, _):
-            return f"another process writes the events of this log, since its run {epoch}: a copy of the log's directory is in use"
+            return (
+                f"another process writes the events of this log, since its run {epoch}: "
+                "a copy of the log's directory is in use"
+            )

@@ -27,7 +27,8 @@ def load(
     unsaved: Unsaved = ALL_SAVED,
 ) -> tuple[FlowConfig, list[Diagnostic]]:
     """All files of one `run`, together. The FlowConfig contains what could be read, also if there are errors. `args`:
-    NAME=VALUE, from the command line. `reads_secrets`: the files of `secret(…)` are read. `unsaved`: texts of an editor."""
+    NAME=VALUE, from the command line. `reads_secrets`: the files of `secret(…)` are read.
+    `unsaved`: texts of an editor."""
     found: list[Diagnostic] = []
     outside = OutsideArgs(found.append)
     outside.read(args)

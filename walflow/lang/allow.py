@@ -1,5 +1,5 @@
-"""`# check: allow NAME` in a flow file: one warning is known and wanted, at the line of the comment, or at the next line
-of code if the comment has a line of its own."""
+"""`# check: allow NAME` in a flow file: one warning is known and wanted, at the line of the comment, or at the next
+line of code if the comment has a line of its own."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -29,7 +29,8 @@ class Allowances:
     of: Sequence[Allowance] = field(default_factory=list[Allowance])
 
     def permits(self, name: str, *places: Span | None) -> bool:
-        """Whether a warning of this name is wanted at one of these places. From now on the comment counts as needed."""
+        """Whether a warning of this name is wanted at one of these places.
+        From now on the comment counts as needed."""
         lines = {(place.source, place.source.position(place.start).line) for place in places if place is not None}
         found = [one for one in self.of if one.name == name and (one.at.source, one.line) in lines]
         for one in found:

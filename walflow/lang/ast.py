@@ -69,8 +69,8 @@ class DefineScript(Definition, frozen=True):
 
 
 class InputScript(NamedTuple):
-    """`script from PORT …`. `names`: the statements that define names. `body`: the other statements; None if a part of
-    it could not be read."""
+    """`script from PORT …`. `names`: the statements that define names. `body`: the other statements; None if a part
+    of it could not be read."""
 
     port: Name
     names: "tuple[Use | DefineConst | DefineFunction, ...]"
@@ -85,8 +85,9 @@ class CreateScript(Struct, frozen=True):
 
 
 class DefineWindow(Definition, frozen=True):
-    """`kind`: tumbling, or sliding. `names` and `script`: what stands between `script` and `end`, the latter None where there
-    is no script, or a part of it could not be read. `state`: what it begins as. `inputs`: each `script from`."""
+    """`kind`: tumbling, or sliding. `names` and `script`: what stands between `script` and `end`, the latter None
+    where there is no script, or a part of it could not be read. `state`: what it begins as.
+    `inputs`: each `script from`."""
 
     kind: Name
     settings: tuple[Setting, ...]
@@ -111,8 +112,8 @@ class GroupPart(NamedTuple):
 
 
 class SelectStatement(NamedTuple):
-    """`select WHAT from SOURCE/PORT[windows] where WHERE group by GROUP into TARGET/PORT having HAVING`. For a port of the
-    pipeline itself (`out/err`), the port is the `source` or `target`."""
+    """`select WHAT from SOURCE/PORT[windows] where WHERE group by GROUP into TARGET/PORT having HAVING`. For a port
+    of the pipeline itself (`out/err`), the port is the `source` or `target`."""
 
     what: Expr
     source: Name
@@ -140,14 +141,16 @@ class Directive(Struct, frozen=True):
 
 
 class DefinePipeline(Definition, frozen=True):
-    """`inputs` and `outputs` are None if the definition has no `from` or no `into`. `names`: the statements that define
-    names. `pipelines`: those that are created within it. `whole`: its whole body could be read."""
+    """`inputs` and `outputs` are None if the definition has no `from` or no `into`. `names`: the statements that
+    define names. `pipelines`: those that are created within it. `whole`: its whole body could be read."""
 
     inputs: tuple[Name, ...] | None
     outputs: tuple[Name, ...] | None
     args: tuple[Arg, ...]
     directives: tuple[Directive, ...]
-    names: "tuple[Use | DefineConst | DefineOperator | DefineScript | DefineWindow | DefineFunction | DefinePipeline, ...]"
+    names: tuple[
+        "Use | DefineConst | DefineOperator | DefineScript | DefineWindow | DefineFunction | DefinePipeline", ...
+    ]
     streams: tuple[Name, ...]
     operators: tuple[CreateOperator, ...]
     scripts: tuple[CreateScript, ...]

@@ -1,5 +1,5 @@
-"""What `end` closes. Where an `end` is missing, the parser finds out much later: it takes the next one in its place. So the
-layout of the file decides which construct is open, as a reader would.
+"""What `end` closes. Where an `end` is missing, the parser finds out much later: it takes the next one in its place.
+So the layout of the file decides which construct is open, as a reader would.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,9 @@ _MOST_TRIED: Final = 64
 
 
 class OpenBlock(NamedTuple):
-    """Places of tokens. `opener`: what opens it. `before`: its `end` is missing before this one. `lost`: the beginning of the
-    statement that cannot be understood because of it; None if what was read so far has its meaning all the same."""
+    """Places of tokens. `opener`: what opens it. `before`: its `end` is missing before this one. `lost`: the
+    beginning of the statement that cannot be understood because of it;
+    None if what was read so far has its meaning all the same."""
 
     opener: int
     before: int
@@ -137,8 +138,8 @@ class _Layout:
         self._at = at
 
     def read(self, inserted: int | None) -> tuple[Sequence[int], Sequence[int], int]:
-        """The places of what is open; of each `end` that stands at the margin of something other than it closes; and of what an
-        `end` before the token `inserted` would close."""
+        """The places of what is open; of each `end` that stands at the margin of something other than it closes; and
+        of what an `end` before the token `inserted` would close."""
         opened: list[int] = []
         kinds: list[str] = []
         wrong: list[int] = []

@@ -63,8 +63,8 @@ class OperatorConfig(Struct, frozen=True):
 
 class SelectConfig(Struct, frozen=True):
     """`source` is an input, a stream or an operator, `target` an output, a stream or an operator. The ports are those
-    of an operator; None means the default (`out` of a source, `in` of a target). `what` is None for `event` unchanged,
-    `where` and `having` are None for no condition."""
+    of an operator; None means the default (`out` of a source, `in` of a target). `what` is None for `event`
+    unchanged, `where` and `having` are None for no condition."""
 
     source: Name
     target: Name
@@ -94,16 +94,18 @@ class ScriptConfig(Struct, frozen=True):
 
 
 class EngineConfig(NamedTuple):
-    """What the head of a pipeline says of where it runs. `name` is None for the daemon, `said` if it names one at all."""
+    """What the head of a pipeline says of where it runs.
+    `hosted`: not in the daemon. `said`: it names an engine at all."""
 
-    name: str | None
+    hosted: bool
     said: bool
     settings: Constant | None
 
 
 class PipelineConfig(Struct, frozen=True):
-    """`inputs` and `outputs` are None if the definition leaves them to the defaults. `whole`: no statement was lost to
-    an error that was reported. `uncreated`: what is defined in it and never created. `pipelines`: those within it."""
+    """`inputs` and `outputs` are None if the definition leaves them to the defaults. `whole`: no statement was lost
+    to an error that was reported. `uncreated`: what is defined in it and never created.
+    `pipelines`: those within it."""
 
     id: NodeId
     inputs: tuple[Name, ...] | None
@@ -153,8 +155,9 @@ class Flow(Struct, frozen=True):
 
 
 class FlowConfig(Struct, frozen=True):
-    """`sound`: the files have no error. So what is missing in it was not declared. `allowances`: the warnings that the
-    files want. `environment`: what they take from outside. `sources`: the files, and the modules that they use."""
+    """`sound`: the files have no error. So what is missing in it was not declared. `allowances`: the warnings that
+    the files want. `environment`: what they take from outside.
+    `sources`: the files, and the modules that they use."""
 
     flows: tuple[Flow, ...]
     sound: bool = True

@@ -422,7 +422,8 @@ class _Instance:
         )
 
     def _check_chain(self, select: ast.SelectStatement, windows: Sequence[KnownWindow]) -> None:
-        """The script of a window looks at the event that has closed the one before it: time alone must not close that."""
+        """The script of a window looks at the event that has closed the one before it:
+        time alone must not close that."""
         timed = None
         for window, path in zip(windows, select.windows, strict=True):
             if window.frame.verdict is not None and window is not windows[0]:
@@ -470,8 +471,8 @@ class _Instance:
         return Names(self._body, self._args, self._report)
 
     def _around(self, home: ModuleBlock) -> Names:
-        """The block in which the defaults of a definition are evaluated: the block that contains the definition. Within
-        a flow or a pipeline, its args are known there."""
+        """The block in which the defaults of a definition are evaluated: the block that contains the definition.
+        Within a flow or a pipeline, its args are known there."""
         return self._scopes.get(home) or Names(home, self._args if home is self._body else None, self._report)
 
     def _inside(self, home: ModuleBlock, args: Args) -> Names:

@@ -1,7 +1,7 @@
 """What modules say of themselves: `###` of the module, `##` of what stands below.
 
-Shipped modules and a user's own are read alike, from their text: comments are no part of what the grammar reads. What a
-function takes and gives is known of those that are walflow's own.
+Shipped modules and a user's own are read alike, from their text: comments are no part of what the grammar reads. What
+a function takes and gives is known of those that are walflow's own.
 """
 
 import re
@@ -33,8 +33,8 @@ class NotDocumented(WalflowError):
 
 
 class Documented(NamedTuple):
-    """`head`: as it is written, or for a function of walflow's own, what it takes and gives. `says`: the lines of `##`, and
-    `examples` those that are indented."""
+    """`head`: as it is written, or for a function of walflow's own, what it takes and gives. `says`: the lines of
+    `##`, and `examples` those that are indented."""
 
     kind: str  # function, constant, pipeline …
     name: str

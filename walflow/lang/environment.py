@@ -1,7 +1,7 @@
 """Values from outside that a flow file names: `env.NAME`, `env("NAME", default)` and `secret("FILE")`.
 
-Each is a value of an expression, and no text of the file: quotes or newlines in it cannot change the flow. They have a
-value only in the keys of a `config` and in args.
+Each is a value of an expression, and no text of the file: quotes or newlines in it cannot change the flow. They have
+a value only in the keys of a `config` and in args.
 """
 
 import os
@@ -32,8 +32,8 @@ _IS_SECRET: Final = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECAS
 
 @dataclass(eq=False)
 class Environment:
-    """`reads_secrets`: `run` needs them; `check` judges a file without them. `used` and `files`: the variables and the
-    files of secrets that the flows name."""
+    """`reads_secrets`: `run` needs them; `check` judges a file without them. `used` and `files`: the variables and
+    the files of secrets that the flows name."""
 
     reads_secrets: bool = False
     used: dict[str, str] = field(default_factory=dict[str, str])

@@ -40,8 +40,8 @@ def _build(text: str, kept: Path | None) -> lark.Lark:
 
 
 def _kept(text: str) -> Path | None:
-    """The file of the cache, in the user's own cache directory. It is a pickle, so it is read from no place where other
-    users may write."""
+    """The file of the cache, in the user's own cache directory. It is a pickle, so it is read from no place where
+    other users may write."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not os.path.isabs(home):
         return None

@@ -1,8 +1,9 @@
 """The one layout of a flow file, as `walflow fmt` writes it.
 
-Line breaks stay where they are, as in gofmt: whether a record stands in one line or in ten is the author's. Everything
-else is decided here: the indentation, the spaces between tokens, blank lines. Strings, extractors and comments are kept
-as they are. The tokens of the result are those of the text: `formatted` looks, and otherwise changes nothing.
+Line breaks stay where they are, as in gofmt: whether a record stands in one line or in ten is the author's.
+Everything else is decided here: the indentation, the spaces between tokens, blank lines. Strings, extractors and
+comments are kept as they are. The tokens of the result are those of the text: `formatted` looks, and otherwise
+changes nothing.
 """
 
 import re
@@ -59,8 +60,8 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Frame:
-    """Something that is open. `base`: the indentation of the line that it began in. `section`: a part of a statement that
-    the next part ends."""
+    """Something that is open. `base`: the indentation of the line that it began in. `section`: a part of a statement
+    that the next part ends."""
 
     closer: str
     base: int

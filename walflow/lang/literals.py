@@ -55,8 +55,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def extractor(written: str) -> str:
-    r"""`\|` and `\\` stand for a bar and a backslash, and every other backslash for itself, as in `\d`. A backslash at the
-    end of a line goes on in the next one, without the indentation that all lines share."""
+    r"""`\|` and `\\` stand for a bar and a backslash, and every other backslash for itself, as in `\d`. A backslash
+    at the end of a line goes on in the next one, without the indentation that all lines share."""
     lines = [_BEHIND_BACKSLASH.sub(r"\1", line) for line in _CONTINUED.split(written)]
     shared = min((len(line) - len(line.lstrip()) for line in lines if line), default=0) if len(lines) > 1 else 0
     return "".join(line[shared:] for line in lines)

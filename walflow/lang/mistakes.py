@@ -1,4 +1,5 @@
-"""Mistakes that a reader of other languages makes in scripts, found in the tokens around a syntax error: the remedy of each."""
+"""Mistakes that a reader of other languages makes in scripts, found in the tokens around a syntax error:
+the remedy of each."""
 
 from collections.abc import Sequence, Set as AbstractSet
 from typing import Final
@@ -42,7 +43,8 @@ def _of_assignment(tokens: Sequence[Token], at: int) -> str | None:
 
 
 def _path_begin(tokens: Sequence[Token], end: int) -> int | None:
-    """Where the path begins that ends before `end`: `event.a`, `$x`, `x`. None if there is no path without brackets."""
+    """Where the path begins that ends before `end`: `event.a`, `$x`, `x`.
+    None if there is no path without brackets."""
     begin = end
     while begin > 1 and tokens[begin - 1].type in _ROOTS | {"DOT"}:
         begin -= 1

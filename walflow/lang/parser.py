@@ -85,9 +85,9 @@ class _Reading:
                 at += 1
 
     def _token(self, at: int) -> Token:
-        """Some words of the language are good names: `null` is a type of connector. So such a word is a name if only a
-        name is allowed here. Words that begin or structure statements are names only after a dot, as in `event.from`:
-        otherwise one mistake would cause others."""
+        """Some words of the language are good names: `null` is a type of connector. So such a word is a name if only
+        a name is allowed here. Words that begin or structure statements are names only after a dot, as in
+        `event.from`: otherwise one mistake would cause others."""
         token = self.tokens[at]
         if token.type in words() and self._may_be_name(at) and self.automaton.takes_only_name(token.type):
             self.tokens[at] = token.update(type="IDENT")
@@ -108,7 +108,8 @@ class _Reading:
             self.automaton.pop()
             at -= 1
         token = self.tokens[at]
-        # after a statement that was given up, an early end of the file is no error: an `end` may be lost with the statement
+        # after a statement that was given up, an early end of the file is no error: an `end` may be lost with the
+        # statement
         if self._is_behind_last_effect(at) and self._without_semicolon(at):
             return at
         opened = self._tell(at) if token.type != "$END" or not self.errors else None
@@ -185,7 +186,8 @@ class _Reading:
         return end if end >= 0 else len(text) + 1
 
     def _missing(self, token: Token, *, ends: bool) -> Sequence[str]:
-        """The tokens that are missing, if reading can continue once they are supplied. `ends`: an `end` is one of them."""
+        """The tokens that are missing, if reading can continue once they are supplied.
+        `ends`: an `end` is one of them."""
         within: tuple[tuple[str, ...], ...] = (("FLOW",), ("PIPELINE",)) if token.type in _WITHIN else ()
         for missing in (("END",), _OUT) if ends else (("SEMICOLON",), ("END",), _OUT, *within):
             behind: Automaton | None = self.automaton

@@ -13,8 +13,8 @@ _WITH_AN_END = {"DEFINE", "CREATE", "DEPLOY"}  # perhaps, if their `with` can be
 
 
 def resync(tokens: Sequence[Token], begun: int, at: int, within_body: bool, *, may_end: bool) -> int:
-    """The first token to read again: the beginning of the next statement, or a `;` or an `end` after the statement. The
-    statement began at `begun`, and its error is at `at`."""
+    """The first token to read again: the beginning of the next statement, or a `;` or an `end` after the statement.
+    The statement began at `begun`, and its error is at `at`."""
     opened: list[str] = []
     for here in range(begun, len(tokens) - 1):
         kind = tokens[here].type

@@ -86,8 +86,8 @@ def _elsewhere(token: Token, expected: AbstractSet[str]) -> str:
 
 
 def _end_too_many(source: Source, tokens: Sequence[Token], at: int) -> str | None:
-    """A hint, if an `end` followed a definition of a connector or an operator without `with`. Such an `end` closed the
-    flow around it."""
+    """A hint, if an `end` followed a definition of a connector or an operator without `with`. Such an `end` closed
+    the flow around it."""
     opens = True
     for here in range(at):
         kind = tokens[here].type

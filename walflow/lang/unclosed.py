@@ -1,4 +1,5 @@
-"""What was opened and never closed: strings, brackets, and what `end` closes. The error stands where it was opened."""
+"""What was opened and never closed: strings, brackets, and what `end` closes.
+The error stands where it was opened."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,8 +19,8 @@ _STANDS_ALONE: Final = {*BODIES, "SCRIPT", "WITH", "WINDOW", "FN"}  # a `;` foll
 
 
 class Unclosed(NamedTuple):
-    """`lost`: the first token of a statement whose meaning is lost by it. `here`: the place of the missing `end` is known, so
-    reading continues behind it."""
+    """`lost`: the first token of a statement whose meaning is lost by it. `here`: the place of the missing `end` is
+    known, so reading continues behind it."""
 
     diagnostic: Diagnostic
     lost: int | None = None

@@ -22,7 +22,8 @@ WithArgs = DefineFlow | DefineConnector | DefinePipeline | DefineOperator | Defi
 
 
 def unread_args(what: str, definition: WithArgs) -> Iterator[Diagnostic]:
-    """`what`: the word for the kind of definition, in a message. Of a definition without errors: what has one may read an arg."""
+    """`what`: the word for the kind of definition, in a message.
+    Of a definition without errors: what has one may read an arg."""
     if not definition.args:
         return
     read = set(_read(_inside(definition)))

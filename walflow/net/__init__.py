@@ -18,6 +18,7 @@ from walflow.net.deadline import CLOSING, LATE, Deadline, within
 from walflow.net.dial import Dial
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
+from walflow.net.fruitless import EndsEach, FruitlessConnections
 from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
 from walflow.net.message_retries import MessageRetries, NumberedMessage
@@ -33,20 +34,23 @@ from walflow.net.secrets import NoSecret, Secret, bearer, same_token
 from walflow.net.secure import TlsProtocol
 from walflow.net.sent_block import NotConfirmed, Refusal, SentBlock
 from walflow.net.server import SENT_TO_CLIENTS, ServerConnector, StreamServer
+from walflow.net.socket_writer import Writing
 from walflow.net.sockets import CannotListen, SocketOptions, UnixListener, listen_tcp
 from walflow.net.thread import on_thread
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls, check_name
-from walflow.net.writing import Writing
+from walflow.net.url import HTTP, AtUrl, UrlScheme
 
 __all__ = [
     "BROKER_FAMILIES",
     "CLIENT_FAMILIES",
     "CLOSING",
+    "HTTP",
     "LATE",
     "REQUEST_FAMILIES",
     "SENT_TO_CLIENTS",
     "SERVER_FAMILIES",
     "Address",
+    "AtUrl",
     "Backoff",
     "BadCertificate",
     "BearerToken",
@@ -57,9 +61,11 @@ __all__ = [
     "Contexts",
     "Deadline",
     "Dial",
+    "EndsEach",
     "Exposed",
     "Failure",
     "FailureVerdict",
+    "FruitlessConnections",
     "HeldPart",
     "Listener",
     "MessageRetries",
@@ -87,6 +93,7 @@ __all__ = [
     "TlsProtocol",
     "TlsToPeer",
     "UnixListener",
+    "UrlScheme",
     "WhenWritten",
     "Writing",
     "acks_of",

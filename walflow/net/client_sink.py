@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from walflow.contract import Inlet, Outlet
-from walflow.errors import HandedBack, PeerAway, WalflowError
+from walflow.errors import PeerAway, WalflowError
 from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho
 from walflow.net.connection import Connection
+from walflow.net.fruitless import EndsEach, FruitlessConnections
 from walflow.sinks import PeerSink, SinkPeer
 
 CLOSING: Final = 1.0  # seconds for the peer to take what is written to it when we stop
-FRUITLESS: Final = (
-    3  # connections in a row that ended with events on them, and none delivered; then the log gets them back
-)
 STALLED: Final = 5.0  # seconds without a byte taken after which the sources are stopped, and it is said
 
 
@@ -25,10 +23,6 @@ class PeerLost(PeerAway):
 
 class NotAnswered(WalflowError):
     """The peer reads, and has not sent an event back in time. It may never do so."""
-
-
-class EndsEach(HandedBack):
-    """The same, of several connections, one after the other: one of the events may be what ends them."""
 
 
 class ClientSink(SinkPeer):
@@ -46,7 +40,7 @@ class ClientSink(SinkPeer):
         self._write_timeout = write_timeout
         self._connection: Connection | None = None
         self._sent = 0  # events on this connection
-        self._fruitless = 0  # connections
+        self._fruitless = FruitlessConnections(inlet)
         self._overdue = False  # the connection is ended because an answer did not come: what is held fails with it
         PeerSink(inlet, self)
 
@@ -73,7 +67,8 @@ class ClientSink(SinkPeer):
         self._connection = None
         lost = f"lost {self._peer}: {reason}"
         unwritten = connection.writing.give_up()
-        ends_each = self._ends_each(self._acks.unanswered(unwritten))
+        sent, self._sent = self._sent, 0
+        ends_each = self._fruitless.ended(sent, self._acks.unanswered(unwritten))
         cause = NotAnswered(lost) if self._overdue else EndsEach(lost) if ends_each else PeerLost(lost)
         self.sink.lost(cause)
         self.sink.full("")
@@ -81,16 +76,6 @@ class ClientSink(SinkPeer):
         if self._overdue or self._inlet.upstream.replaceable or ends_each:
             self._overdue = False
             self.sink.fail_all(cause)
-
-    def _ends_each(self, left: int) -> bool:
-        """Whether one event may be what ends each connection. Which one is decided by a log behind it, which sends others first and
-        divides what was sent together (decision 0047)."""
-        sent, self._sent = self._sent, 0
-        if sent > left:
-            self._fruitless = 0
-        elif sent:
-            self._fruitless += 1
-        return self._inlet.upstream.behind_log and self._fruitless > FRUITLESS
 
     def look(self, now: float) -> None:
         """Once a second: ends a connection that does not answer, and stops the sources of one that does not read."""

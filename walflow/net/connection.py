@@ -7,8 +7,8 @@ from typing import Final, Protocol, cast
 from walflow.contract import Outlet, Stream
 from walflow.errors import WalflowError
 from walflow.event import Block
+from walflow.net.socket_writer import Writing
 from walflow.net.stream_feed import StreamFeed
-from walflow.net.writing import Writing
 
 CONNECTS_WITHIN: Final = 10.0  # seconds, a TLS handshake included
 STEADY: Final = 1.0  # a connection that lasted this long was no failed attempt

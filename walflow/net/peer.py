@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 from walflow.contract import Inlet, Outlet, Stream
 from walflow.event import Block
-from walflow.net.writing import Writing
+from walflow.net.socket_writer import Writing
 
 
 class Limits(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from walflow.backoff import Backoff
-from walflow.contract import FailedEvents, FailedPart, Inlet
+from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
@@ -43,7 +43,7 @@ class RetrySink(SinkEngine, Generic[P]):
         self._peer = peer  # for the log line
         self._changed = asyncio.Event()
         self._refused: list[P] = []  # what has just failed, and others take
-        self._rests: asyncio.TimerHandle | None = None
+        self._rests: Timer | None = None
 
     async def run(self, send: Callable[[HeldPart[P]], Awaitable[None]]) -> None:
         """Until it is cancelled. `send` calls `passed` or `failed`. What has no outcome at the end fails."""
@@ -56,7 +56,7 @@ class RetrySink(SinkEngine, Generic[P]):
             await self.close()
 
     async def _send_all(self, send: Callable[[HeldPart[P]], Awaitable[None]], group: asyncio.TaskGroup) -> None:
-        now, queue = asyncio.get_running_loop().time, self._queue
+        now, queue = self._inlet.scheduler.time, self._queue
         while True:
             self._changed.clear()
             self._gather()
@@ -72,7 +72,7 @@ class RetrySink(SinkEngine, Generic[P]):
         """For an outcome or a block, at most so long."""
         timer = None
         if seconds is not None:
-            timer = asyncio.get_running_loop().call_later(seconds, self._changed.set)
+            timer = self._inlet.scheduler.call_later(seconds, self._changed.set)
         try:
             await self._changed.wait()
         finally:
@@ -114,7 +114,7 @@ class RetrySink(SinkEngine, Generic[P]):
             self._failed_replaceable(held, reason, failure)
             return
         held.cause = reason
-        verdict = self._queue.failed(held, asyncio.get_running_loop().time(), failure)
+        verdict = self._queue.failed(held, self._inlet.scheduler.time(), failure)
         if self._queue.failing:
             row = f" ({self._queue.row} in a row)" if self._queue.row > 1 else ""
             self._troubled(NotConfirmed(f"{reason}{row}"))
@@ -128,7 +128,7 @@ class RetrySink(SinkEngine, Generic[P]):
             self._fail_all(self._queue.drop_failed(), NothingElse(reason))
 
     def _retries(self, most: int) -> FailedEvents:
-        found = self._queue.troubled(asyncio.get_running_loop().time())
+        found = self._queue.troubled(self._inlet.scheduler.time())
         parts = [
             FailedPart(
                 _position(self._blocks(held.part)),
@@ -155,7 +155,7 @@ class RetrySink(SinkEngine, Generic[P]):
         self._refused = [held.part]
         self._troubled(NotConfirmed(reason))
         self._end_wait()
-        self._rests = asyncio.get_running_loop().call_later(seconds, self._well)
+        self._rests = self._inlet.scheduler.call_later(seconds, self._well)
 
     def _end_wait(self) -> None:
         if self._rests is not None:

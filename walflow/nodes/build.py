@@ -174,8 +174,8 @@ class _Builder:
         return self._ports.add(PortName(*target), to)
 
     def _within(self, plan: PipelinePlan, name: str) -> Node:
-        """The node that takes the blocks at this place of a pipeline: an input, a stream, an operator or an exit of an
-        operator."""
+        """The node that takes the blocks at this place of a pipeline: an input, a stream, an operator or an exit of
+        an operator."""
         place = Port(plan.id, name)
         if place not in self._inputs:
             selects = plan.selects_from(name)

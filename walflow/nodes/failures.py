@@ -19,8 +19,9 @@ def advice_on(cause: str) -> str:
 
 
 class SinkFailures:
-    """`row`: failed tries since the sink has taken something. 0: it has taken something since the last one. `position`: of the event
-    in its log, 0 if it has none. `began`: when the present trouble began. `last`: the last failure. Both by the scheduler's clock."""
+    """`row`: failed tries since the sink has taken something. 0: it has taken something since the last one.
+    `position`: of the event in its log, 0 if it has none. `began`: when the present trouble began. `last`: the last
+    failure. Both by the scheduler's clock."""
 
     __slots__ = ("began", "cause", "last", "position", "row", "total")
 

@@ -21,8 +21,8 @@ class Fanout:
 
 
 class MeetingFanout(Fanout):
-    """The ways that part here meet again. So what comes to the same sink by two of them is told apart in the receipt: it may have
-    one of them and lack the other."""
+    """The ways that part here meet again. So what comes to the same sink by two of them is told apart in the receipt:
+    it may have one of them and lack the other."""
 
     __slots__ = ()
 
@@ -50,8 +50,8 @@ class AtPort:
 
 
 class DeadEnd:
-    """A port that is not linked. It acks each block, as if its events were filtered, and counts them. `check` warns of
-    it."""
+    """A port that is not linked. It acks each block, as if its events were filtered, and counts them. `check` warns
+    of it."""
 
     __slots__ = ("dropped",)
 

@@ -13,8 +13,8 @@ def _unexplained() -> str:
 
 class Health:
     """`up`: the current run takes or sends events, so its socket listens or its files are open. `restarting`: from a
-    failure until the next run is up. `finished`: the run ended without an error, and no other run follows. `cannot_listen`: it is
-    restarting because its address is in use, or cannot be listened on."""
+    failure until the next run is up. `finished`: the run ended without an error, and no other run follows.
+    `cannot_listen`: it is restarting because its address is in use, or cannot be listened on."""
 
     __slots__ = ("_explained", "cannot_listen", "on_change", "reason", "state")
 

@@ -258,7 +258,8 @@ class IngressStream:
         return all(map(self._codec.whole, self._framing.payloads(last)))
 
     def _take(self, whole: bytes, framing: Framing, start: int = 0) -> None:
-        """Takes as many events as one turn allows, and holds the others. `start`: where they begin, in bytes that were fed."""
+        """Takes as many events as one turn allows, and holds the others.
+        `start`: where they begin, in bytes that were fed."""
         count = framing.count(whole) if len(whole) > TURN_EVENTS else None
         if count is None or count <= TURN_EVENTS:
             self._judge(whole, framing, count, start)
@@ -408,8 +409,8 @@ class IngressStream:
 
 
 def _finding(good: Frames, came: bytes, framing: Framing) -> Callable[[], Sequence[int]] | None:
-    """Where the good events end in what came. Whether an event is good depends on its bytes alone. None: they are not found, because
-    the codec has changed them."""
+    """Where the good events end in what came. Whether an event is good depends on its bytes alone. None: they are not
+    found, because the codec has changed them."""
     wanted = [*reversed(good.framing.frames(good.data))]
     ends: list[int] = []
     for frame, end in zip(framing.frames(came), framing.index(came), strict=True):

@@ -1,4 +1,5 @@
-"""The gauges of the two halves of a connector. Each reads a value that exists anyway, when the metrics are requested."""
+"""The gauges of the two halves of a connector.
+Each reads a value that exists anyway, when the metrics are requested."""
 
 from collections.abc import Callable, Mapping
 

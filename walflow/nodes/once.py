@@ -1,8 +1,8 @@
 """The selects of a stem, evaluated once for all lanes that are at the same position.
 
-The lane that comes first evaluates a block, and keeps what leaves of it until each other lane has come, or newer blocks
-need the room. A lane that finds nothing evaluates for itself: it is behind, or events come to it again. No lane waits for
-another one, because what is kept has no receipt: each lane sends it with its own.
+The lane that comes first evaluates a block, and keeps what leaves of it until each other lane has come, or newer
+blocks need the room. A lane that finds nothing evaluates for itself: it is behind, or events come to it again. No
+lane waits for another one, because what is kept has no receipt: each lane sends it with its own.
 """
 
 from collections import OrderedDict
@@ -40,7 +40,8 @@ class _Kept(NamedTuple):
 
 
 class Evaluations:
-    """Of one region. `lanes`: how many evaluate it. `draws`: something is drawn by chance, which goes by the positions."""
+    """Of one region. `lanes`: how many evaluate it.
+    `draws`: something is drawn by chance, which goes by the positions."""
 
     def __init__(self, *, draws: bool) -> None:
         self.lanes = 0

@@ -64,7 +64,8 @@ class WatchedPort:
 
 
 class LanePort(WatchedPort):
-    """One of the ports of a name, of which each lane has one. Its watchers see an event once, as the first lane sends it."""
+    """One of the ports of a name, of which each lane has one.
+    Its watchers see an event once, as the first lane sends it."""
 
     __slots__ = ("_passed",)
 
@@ -78,7 +79,8 @@ class LanePort(WatchedPort):
 
 
 class Rejection(NamedTuple):
-    """The first event of a block that was rejected for a reason, and how many were for the same. `at`: the place in a flow file that failed.
+    """The first event of a block that was rejected for a reason, and how many were for the same.
+    `at`: the place in a flow file that failed.
     `ingest_ns`: when the event came in."""
 
     node: str
@@ -109,8 +111,8 @@ class WatchedPorts:
         return self._ports[name]
 
     def copy(self, name: PortName, to: Node, passed: Passed) -> WatchedPort:
-        """One more port of this name, for a lane. A port that is not a copy never leads to one. `passed`: what all lanes
-        have shown."""
+        """One more port of this name, for a lane. A port that is not a copy never leads to one. `passed`: what all
+        lanes have shown."""
         self._copies.append(LanePort(name, to, passed))
         return self._copies[-1]
 

@@ -1,9 +1,11 @@
 """The err port: an event that can never be delivered leaves as a record of `error`, `source` and `stream_id`, on one
-line. `at` is the place in a flow file that failed, if it is known. `event` is the event. Of one that has no JSON form, or
-is no event of its codec, its bytes stand there instead: as `text` if they are UTF-8, otherwise in base64 as `bytes`.
+line. `at` is the place in a flow file that failed, if it is known. `event` is the event. Of one that has no JSON
+form, or is no event of its codec, its bytes stand there instead: as `text` if they are UTF-8, otherwise in base64 as
+`bytes`.
 
-A record has a receipt of its own: once all that `err` leads to have acked it, the event has its outcome for the sink that rejected it. Until
-then, only the record is sent again, to those that lack it. Where nothing is linked, the event is dropped and counted."""
+A record has a receipt of its own: once all that `err` leads to have acked it, the event has its outcome for the sink
+that rejected it. Until then, only the record is sent again, to those that lack it. Where nothing is linked, the event
+is dropped and counted."""
 
 import base64
 import codecs
@@ -34,8 +36,8 @@ NOTHING_MORE: Final[Mapping[str, object]] = {}
 
 
 class RejectedEvents(NamedTuple):
-    """The events that a connector rejects, with their codec. `valid`: they are known to be so. Of one that is not, the record
-    has no event: it would be no record. `told`: what else their records say."""
+    """The events that a connector rejects, with their codec. `valid`: they are known to be so. Of one that is not,
+    the record has no event: it would be no record. `told`: what else their records say."""
 
     codec: Codec
     payloads: Sequence[bytes]

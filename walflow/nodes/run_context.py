@@ -98,7 +98,8 @@ class RunHalf:
 
 
 def context_without_loop(scheduler: Scheduler) -> RunContext:
-    """For nodes that no event loop runs, as in `walflow test` and in a filter. Nothing counts, and an error is raised."""
+    """For nodes that no event loop runs, as in `walflow test` and in a filter.
+    Nothing counts, and an error is raised."""
     return RunContext(scheduler, structlog.get_logger(), _uncounted, _raise_fatal, _UnawaitedSignal)
 
 

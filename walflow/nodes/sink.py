@@ -1,4 +1,5 @@
-"""The sink half of a connector, with the only queue of a flow, and with the breaker that stops all sources upstream."""
+"""The sink half of a connector, with the only queue of a flow,
+and with the breaker that stops all sources upstream."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -134,8 +135,8 @@ class SinkNode(RunHalf):
                 self._pass(written)
 
     def _not_refused(self, block: Block) -> Iterator[Block]:
-        """What it has rejected before, and whose error record was not delivered everywhere, leaves by `err` again. It is not
-        asked a second time: it could change its mind, and the event would have two outcomes."""
+        """What it has rejected before, and whose error record was not delivered everywhere, leaves by `err` again. It
+        is not asked a second time: it could change its mind, and the event would have two outcomes."""
         known = block.receipt.delivered
         reasons = known.refused.get(self.name) if known is not None else None
         if not reasons:

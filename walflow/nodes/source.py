@@ -61,9 +61,9 @@ class SourceNode:
         alone: str = "",
         sinks: Sequence[str] = (),
     ) -> None:
-        """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them have
-        sent, so that an event that each lane sends counts once. `alone`: the name of its only lane. `sinks`: of a lane, the
-        names under which its log remembers what it has acked."""
+        """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them
+        have sent, so that an event that each lane sends counts once. `alone`: the name of its only lane. `sinks`: of
+        a lane, the names under which its log remembers what it has acked."""
         self.alone = alone or name
         self.sinks = sinks
         self.passed = passed
@@ -284,8 +284,8 @@ class RunOutlet(RunHalf, SendWindow):
         return self.inflight > 0 or self._backlog() > 0
 
     def stopped(self) -> Sequence[str]:
-        """Why it may not send, in words; empty: it may. A source that pushes may always have something to send; another one
-        only what is unsettled."""
+        """Why it may not send, in words; empty: it may. A source that pushes may always have something to send;
+        another one only what is unsettled."""
         if self._node.transactional and not self.unsettled:
             return ()
         reasons = [f"{by}: {reason}" for by, reason in self.gate.reasons.items()]

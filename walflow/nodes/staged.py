@@ -1,7 +1,7 @@
 """A stream whose bytes go through a chain of steps before they are events.
 
-Decompressed data may be a thousand times as large as the input. So it is decoded piece by piece, only while events are
-wanted, and at most one turn at a time. The rest stays encoded.
+Decompressed data may be a thousand times as large as the input. So it is decoded piece by piece, only while events
+are wanted, and at most one turn at a time. The rest stays encoded.
 """
 
 from collections import deque

@@ -1,6 +1,6 @@
-"""Finds sources that stand still: a source has events that are not settled, or may not read any, and none was delivered
-during ten looks, one each second, whatever the reason. Looks are counted, not seconds. So a process that was stopped for a
-while reports no standstill.
+"""Finds sources that stand still: a source has events that are not settled, or may not read any, and none was
+delivered during ten looks, one each second, whatever the reason. Looks are counted, not seconds. So a process that
+was stopped for a while reports no standstill.
 
 Events that operators alone hold are no standstill: a batch waits for more of them as long as its `timeout` says.
 """
@@ -26,8 +26,8 @@ class Waiting(Protocol):
 
 
 class Standstill(NamedTuple):
-    """`reason`: why the source sends nothing, or what it waits for. `held_by`: one line for each sink or operator that
-    holds its events; if none does, one for the log that has them."""
+    """`reason`: why the source sends nothing, or what it waits for. `held_by`: one line for each sink or operator
+    that holds its events; if none does, one for the log that has them."""
 
     source: str
     seconds: int
@@ -111,7 +111,8 @@ class _Source:
         return (outlet.run, outlet.delivered) if outlet is not None and self._reasons() else None
 
     def _reasons(self) -> Sequence[str]:
-        """Why nothing of it is delivered, if that lasts. Empty: it has nothing to deliver, or operators hold all of it."""
+        """Why nothing of it is delivered, if that lasts.
+        Empty: it has nothing to deliver, or operators hold all of it."""
         outlet = self.source.outlet
         if outlet is None:
             return ()
@@ -147,7 +148,8 @@ class Standstills:
                 self._sources += sources
 
     def look(self) -> None:
-        """Must be called once a second. Logs one line when a source begins to stand still, and one when it moves again."""
+        """Must be called once a second. Logs one line when a source begins to stand still,
+        and one when it moves again."""
         for source in self._sources:
             source.look()
             if source.seconds and not source.said:

@@ -1,8 +1,9 @@
-"""The stem of a log, with nodes of its own for each lane: links and selects that lead to the lane's entries, and nothing else.
+"""The stem of a log, with nodes of its own for each lane: links and selects that lead to the lane's entries, and
+nothing else.
 
-The entries are the nodes that every source shares. What leads to other lanes only is left out, and what leaves a select
-for another lane ends here: that lane gets it from its own stem. What is counted, logged or shown on the way is so for
-the lane that comes first (walflow.nodes.passed), and it alone evaluates the selects (walflow.nodes.once).
+The entries are the nodes that every source shares. What leads to other lanes only is left out, and what leaves a
+select for another lane ends here: that lane gets it from its own stem. What is counted, logged or shown on the way is
+so for the lane that comes first (walflow.nodes.passed), and it alone evaluates the selects (walflow.nodes.once).
 """
 
 from collections import defaultdict
@@ -36,8 +37,8 @@ ELSEWHERE: Final = _Elsewhere()
 
 @dataclass(frozen=True)
 class StemParts:
-    """What all stems of a flow share. `entry`: the node of an entry. `err`: the err port of a pipeline that is not linked;
-    `make_err`: one with this target. `watched`: whether a port can be named. `meet`: whether
+    """What all stems of a flow share. `entry`: the node of an entry. `err`: the err port of a pipeline that is not
+    linked; `make_err`: one with this target. `watched`: whether a port can be named. `meet`: whether
     an event may come to one node by two of these ports."""
 
     links: Mapping[Port, Sequence[Port]]

@@ -186,8 +186,8 @@ class Streams:
 
 
 def log_bug(log: FilteringBoundLogger, error: Exception, block: Block) -> None:
-    """A node that raises has a bug. Only this block fails, when its receipt is collected. A log sends it again, in the
-    end alone."""
+    """A node that raises has a bug. Only this block fails, when its receipt is collected. A log sends it again, in
+    the end alone."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     log.error("internal error", error=text, events=block.frames.count, stream=block.stream.number)
     log.debug("internal error", exc_info=error)

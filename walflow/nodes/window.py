@@ -1,8 +1,8 @@
 """Limits how much a run may send before it is settled. This limit bounds everything downstream.
 
 A synchronous `accept` cannot refuse a block, so the source is stopped instead. A source that pushes may exceed the
-limit once, and then finds its gate shut. A source that sends block by block is refused. Both may continue when half of
-the window is settled.
+limit once, and then finds its gate shut. A source that sends block by block is refused. Both may continue when half
+of the window is settled.
 """
 
 from collections.abc import Callable

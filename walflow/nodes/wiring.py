@@ -1,5 +1,5 @@
-"""Tells nodes of each other beyond their neighbours. A sink and an operator know all sources upstream, and stop them by
-their gates. A source knows all sinks and operators that hold its events."""
+"""Tells nodes of each other beyond their neighbours. A sink and an operator know all sources upstream, and stop them
+by their gates. A source knows all sinks and operators that hold its events."""
 
 from collections.abc import Mapping, Sequence
 
@@ -73,8 +73,8 @@ class Wiring:
         return sinks | {self._operators[at].name for at in self._graph.places_from(begin) & self._operators.keys()}
 
     def _ways(self, nodes: ConnectorNodes) -> list[tuple[SourceNode, Sequence[Port]]]:
-        """The source or each of its lanes, and where its events begin. A lane may reject events by the log's own err: what
-        cannot take them stops every lane."""
+        """The source or each of its lanes, and where its events begin. A lane may reject events by the log's own err:
+        what cannot take them stops every lane."""
         planned = self._lanes[nodes.plan.id]
         if len(planned) < 2:
             return [(nodes.source, self._graph.outputs(nodes.plan.id))]

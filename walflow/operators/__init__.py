@@ -1,5 +1,5 @@
-"""The operators by the names flow files know them by: what the entry-point group `walflow.operators` names. And how selects
-are run."""
+"""The operators by the names flow files know them by: what the entry-point group `walflow.operators` names. And how
+selects are run."""
 
 from functools import cache
 from typing import Final

@@ -13,10 +13,10 @@ STEPS: Final = [50, 100, 250, 500, 1000, 5000, 10000]
 
 
 class QosBackpressure(Operator):
-    """Backs off from a sink that is slow. After a block that a sink behind `out` fails, or acks later than `timeout`, no event
-    passes for the first of the `steps`. After the next such block it is the second step, and so on; a
-    block that is acked in time ends this. Meanwhile events go to `overflow`, or, with `method = "pause"`, the sources wait. While a
-    sink behind `out` is unavailable, all events do so."""
+    """Backs off from a sink that is slow. After a block that a sink behind `out` fails, or acks later than `timeout`,
+    no event passes for the first of the `steps`. After the next such block it is the second step, and so on; a
+    block that is acked in time ends this. Meanwhile events go to `overflow`, or, with `method = "pause"`, the sources
+    wait. While a sink behind `out` is unavailable, all events do so."""
 
     example: ClassVar[str] = """\
 define operator limit from qos::backpressure with timeout = 100000000 end;
@@ -49,8 +49,14 @@ select {"left_out": event} from limit/overflow into out/ws1;
 
     def choice(self, source: str, sinks: str, operator: str) -> str:
         if self.method == "pause":
-            return f"{source} sends to {sinks}, by {operator}: while a sink behind `out` is slow or unavailable, {source} waits"
-        return f"{source} sends to {sinks}, by {operator}: while a sink behind `out` is slow or unavailable, events leave by `overflow`"
+            return (
+                f"{source} sends to {sinks}, by {operator}: while a sink behind `out` is slow or unavailable, "
+                f"{source} waits"
+            )
+        return (
+            f"{source} sends to {sinks}, by {operator}: while a sink behind `out` is slow or unavailable, "
+            "events leave by `overflow`"
+        )
 
     def node(self, place: OperatorContext) -> Node:
         backoff = _Backoff(self)

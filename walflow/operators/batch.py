@@ -28,8 +28,8 @@ class Unfinished(WalflowError):
 class Batch(Operator):
     """Collects events and sends `count` of them on together, or fewer after `timeout`. They stay single events, in
     their order; the sinks get them, write them and ack them at once. Events of one stream become one block of at most
-    256 KiB and 4,096 events; events of several streams become several blocks. A batch is sent early when it holds half
-    of a source's window, and when a source or a log upstream can send no more until an event is settled."""
+    256 KiB and 4,096 events; events of several streams become several blocks. A batch is sent early when it holds
+    half of a source's window, and when a source or a log upstream can send no more until an event is settled."""
 
     example: ClassVar[str] = """\
 define operator hundred from generic::batch with count = 100, timeout = 1000000000 end;
@@ -172,7 +172,8 @@ def _continues(run: Sequence[Block], block: Block) -> bool:
 
 
 def _follows(block: Block, last: Block) -> bool:
-    """Whether both are of one part of a log and in order: a sink that remembers positions must know the position of each event."""
+    """Whether both are of one part of a log and in order: a sink that remembers positions must know the position of
+    each event."""
     origin, before = block.origin, last.origin
     return (
         origin is not None

@@ -1,7 +1,7 @@
 """Rate limits by class, over a time that slides on with the events.
 
-Whether an event passes depends on those before it. So the same event, sent again, may leave by the other port, and upstream
-hears of this operator's own name alone (`walflow.operators.turnout`).
+Whether an event passes depends on those before it. So the same event, sent again, may leave by the other port, and
+upstream hears of this operator's own name alone (`walflow.operators.turnout`).
 """
 
 from collections import OrderedDict, deque
@@ -26,11 +26,11 @@ CARDINALITY: Final = 1000
 
 
 class Bucket(Operator):
-    """Limits events by class. The metadata of an event says which: `$class`, a string, and `$rate`, how many events pass in
-    `$time_range` milliseconds (1,000 if it is absent). `$dimensions`, any value, divides a class: each value has the rate
-    for itself, and the `$cardinality` (1,000) values that came last are remembered. The time is that at which events were
-    received. It slides on in `$windows` (100) steps. What is beyond the rate leaves by `overflow`. An event without
-    `$class` or `$rate` is rejected. At most 1,000 classes are remembered."""
+    """Limits events by class. The metadata of an event says which: `$class`, a string, and `$rate`, how many events
+    pass in `$time_range` milliseconds (1,000 if it is absent). `$dimensions`, any value, divides a class: each value
+    has the rate for itself, and the `$cardinality` (1,000) values that came last are remembered. The time is that at
+    which events were received. It slides on in `$windows` (100) steps. What is beyond the rate leaves by `overflow`.
+    An event without `$class` or `$rate` is rejected. At most 1,000 classes are remembered."""
 
     example: ClassVar[str] = """\
 define script classify

@@ -1,8 +1,8 @@
 """Each key once, with no event lost for it.
 
 A key counts as seen when the event that first carried it is delivered. Until then a second event with that key waits
-for the first one's outcome and shares it: acked with it, or failed and sent again with it. An event that is sent again
-because it failed finds its key not seen, and passes.
+for the first one's outcome and shares it: acked with it, or failed and sent again with it. An event that is sent
+again because it failed finds its key not seen, and passes.
 
 On disk the order is: delivered, key written and synced, acked upstream. A crash before the ack repeats the event (and
 its key, if it was written, stops it here); no crash leaves a key without its event delivered.
@@ -32,12 +32,12 @@ class Unwritten(WalflowError):
 
 
 class Dedupe(Operator):
-    """Drops duplicates: only the first event with a key passes. A key counts as seen once its first event is delivered.
-    Until then, another event with that key waits and gets the same outcome; if the first one failed, it passes when it
-    is sent again. An event without the key passes. So does an event whose key cannot be compared (nested too deep, or a
-    number beyond a double). With `dir`, the keys survive a restart; a crash never loses an event, but an event that was
-    delivered and not yet acked may pass once more. A `generic::batch` downstream needs a `timeout`, because events that
-    wait for an event in the batch count as not settled."""
+    """Drops duplicates: only the first event with a key passes. A key counts as seen once its first event is
+    delivered. Until then, another event with that key waits and gets the same outcome; if the first one failed, it
+    passes when it is sent again. An event without the key passes. So does an event whose key cannot be compared
+    (nested too deep, or a number beyond a double). With `dir`, the keys survive a restart; a crash never loses an
+    event, but an event that was delivered and not yet acked may pass once more. A `generic::batch` downstream needs a
+    `timeout`, because events that wait for an event in the batch count as not settled."""
 
     example: ClassVar[str] = """\
 define operator once from qos::dedupe with key = "id", dir = "seen" end;

@@ -34,7 +34,8 @@ _error: Final = msgspec.json.Decoder(_Error)
 
 
 class FromSpark(Operator):
-    """It has no name in flow files: `walflow.plan.on_spark` puts it into a pipeline with `#!config engine = "spark"`."""
+    """It has no name in flow files: `walflow.plan.on_spark` puts it into a pipeline with
+    `#!config engine = "spark"`."""
 
     example: ClassVar[str] = ""
     whole: ClassVar[bool] = False

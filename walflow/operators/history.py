@@ -9,8 +9,8 @@ from walflow.operators.operator import Operator, OperatorContext
 
 class History(Operator):
     """Writes into the metadata of each event that it has passed here: `$NAME` is an array, and gets a string such as
-    `evt: OP(main::requests:1:17)`. In the brackets are the connector that the event came from, the number of its stream, and
-    its position, if it came from a log. For debugging: it costs time for each event."""
+    `evt: OP(main::requests:1:17)`. In the brackets are the connector that the event came from, the number of its
+    stream, and its position, if it came from a log. For debugging: it costs time for each event."""
 
     example: ClassVar[str] = """\
 define operator here from debug::history with op = "before", name = "way" end;

@@ -119,11 +119,12 @@ class StandIn(NamedTuple):
 
 
 class Operator(BaseModel):
-    """Its fields are its configuration (what stands behind `with`); their descriptions, its docstring and `example` are
-    the reference.
+    """Its fields are its configuration (what stands behind `with`); their descriptions, its docstring and `example`
+    are the reference.
 
     `chooses`: each event leaves by one of its outputs, and which one depends on their breakers; so the sinks behind
-    them stop it and not its sources, and it stops the sources itself. `needs_log`: without a log on disk upstream it rejects all.
+    them stop it and not its sources, and it stops the sources itself. `needs_log`: without a log on disk upstream it
+    rejects all.
     `whole`: it takes no event out of a block; what leaves is all of it, or parts in a row with their positions.
     """
 

@@ -10,10 +10,10 @@ from walflow.operators.shed import ShedNode
 
 
 class QosPercentile(Operator):
-    """Passes a share of the events, and sends the others to `overflow`. At first all events pass. The share gets smaller with each
-    block that a sink behind `out` fails, or acks later than `timeout`, and when such a sink becomes unavailable. It grows
-    with each block that is acked in time. It is never less than `step_up`, so that there is something to
-    observe. While a sink behind `out` is unavailable, all events go to `overflow`."""
+    """Passes a share of the events, and sends the others to `overflow`. At first all events pass. The share gets
+    smaller with each block that a sink behind `out` fails, or acks later than `timeout`, and when such a sink becomes
+    unavailable. It grows with each block that is acked in time. It is never less than `step_up`, so that there is
+    something to observe. While a sink behind `out` is unavailable, all events go to `overflow`."""
 
     example: ClassVar[str] = """\
 define operator share from qos::percentile with timeout = 100000000 end;
@@ -37,7 +37,10 @@ select {"left_out": event} from share/overflow into out/ws1;
     step_up: float = Field(default=0.001, gt=0, le=1, description="By how much it grows.")
 
     def choice(self, source: str, sinks: str, operator: str) -> str:
-        return f"{source} sends to {sinks}, by {operator}: what a sink behind `out` fails or acks late makes the share that it gets smaller"
+        return (
+            f"{source} sends to {sinks}, by {operator}: what a sink behind `out` fails or acks late makes the "
+            "share that it gets smaller"
+        )
 
     def node(self, place: OperatorContext) -> Node:
         judge = _Share(self.step_down, self.step_up)

@@ -26,9 +26,9 @@ class NobodyTakes(WalflowError):
 
 class RoundRobin(Operator):
     """Sends each event to one of the outputs, in turns. While a sink behind an output is unavailable, that output is
-    left out, and the events that its sink failed go to the others. If no output is available, the sources stop. Blocks
-    are spread by their number of events: the output that has had the fewest is next, and a large block is divided into
-    equal parts."""
+    left out, and the events that its sink failed go to the others. If no output is available, the sources stop.
+    Blocks are spread by their number of events: the output that has had the fewest is next, and a large block is
+    divided into equal parts."""
 
     example: ClassVar[str] = """\
 define operator turns from qos::roundrobin with outputs = ["a", "b"] end;
@@ -65,8 +65,8 @@ select event from turns/b into out/ws1;
 
     def choice(self, source: str, sinks: str, operator: str) -> str:
         return (
-            f"{source} sends to {sinks} in turns, by {operator}: while one of them is unavailable, the others get its "
-            f"share; while none is available, {source.rpartition('::')[2]} sends nothing"
+            f"{source} sends to {sinks} in turns, by {operator}: while one of them is unavailable, the others get "
+            f"its share; while none is available, {source.rpartition('::')[2]} sends nothing"
         )
 
     def node(self, place: OperatorContext) -> Node:

@@ -51,8 +51,8 @@ class SeenKeys:
 
 
 class SeenFile:
-    """Of one directory, which is its own. Every call but the constructor may fail with OSError, and with Unusable while the
-    directory is not where it was; what was to be written is then to be written again, whole."""
+    """Of one directory, which is its own. Every call but the constructor may fail with OSError, and with Unusable
+    while the directory is not where it was; what was to be written is then to be written again, whole."""
 
     def __init__(self, directory: str, most: int, disk: Disk | None = None) -> None:
         """Raises DirectoryLocked, and Unusable where there can be no such directory."""
@@ -108,8 +108,8 @@ class SeenFile:
         self._fd, self._stored, self._sound = fd, len(keys), True
 
     def _read(self) -> tuple[list[bytes], str | None]:
-        """What counts of the file, and what is wrong with it. It is written anew at the first write. An unended key at
-        the end is no damage: its write was cut off, and nothing was promised for it."""
+        """What counts of the file, and what is wrong with it. It is written anew at the first write. An unended key
+        at the end is no damage: its write was cut off, and nothing was promised for it."""
         if not self._disk.is_file(self._path):
             return [], None
         fd = self._disk.open(self._path)

@@ -1,15 +1,16 @@
 """`select WHAT from … where WHERE into … having HAVING`: events picked out or made anew, around the receipt of their
 block.
 
-All selects of a region run as one function that `walflow.compile` has generated: it says which events leave by which exit.
-Here their bytes and receipts are accounted for. Of a block each exit gets one block, its events in order; what cannot be
-evaluated leaves by err; what no select takes is acked.
+All selects of a region run as one function that `walflow.compile` has generated: it says which events leave by which
+exit. Here their bytes and receipts are accounted for. Of a block each exit gets one block, its events in order; what
+cannot be evaluated leaves by err; what no select takes is acked.
 
 - A block that keeps all its events as they are goes on itself; one that keeps some goes on with their bytes.
 - Events that are made anew are JSON, a line each.
 
-What goes on has a receipt for its events alone, so that one of them can fail without the others. Where a region has several exits, or
-one event may leave by one exit several times, the receipt tells these ways apart: they may lead to the same sink.
+What goes on has a receipt for its events alone, so that one of them can fail without the others. Where a region has
+several exits, or one event may leave by one exit several times, the receipt tells these ways apart: they may lead to
+the same sink.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,9 +44,9 @@ MADE_BYTES: Final = 16 << 20  # that are made of a block at a time, where they m
 
 
 class Way(NamedTuple):
-    """What leaves by one exit, of that number. `numbers`: for each event the one that it was made of. `whole`: the block itself
-    leaves. `anew`: its events are made anew, as lines of JSON. `pieces`: the frames of several blocks, where it is too large for
-    one."""
+    """What leaves by one exit, of that number. `numbers`: for each event the one that it was made of. `whole`: the
+    block itself leaves. `anew`: its events are made anew, as lines of JSON. `pieces`: the frames of several blocks,
+    where it is too large for one."""
 
     exit: int
     numbers: Sequence[int]
@@ -118,7 +119,8 @@ class Select:
             self._err.take(rejected, [one.reason for one in refused], _Refused(block, refused, self._place))
 
     def begin(self, block: Block, most: int) -> Block | None:
-        """`accept`, as far as no more than so many bytes of the state leave, or a little more; and what is left of the block."""
+        """`accept`, as far as no more than so many bytes of the state leave, or a little more;
+        and what is left of the block."""
         room: Room = [most, None]
         outcome = self._run(block, room)
         end: int | None = room[1]

@@ -1,10 +1,11 @@
-"""What `qos::backpressure` and `qos::percentile` share: they watch how a sink does, and send events elsewhere while it
-does not do well.
+"""What `qos::backpressure` and `qos::percentile` share: they watch how a sink does, and send events elsewhere while
+it does not do well.
 
-What stands behind `out` is observed: a block that is acked in time is good, one that fails or comes late is bad, and so is
-a breaker that triggers. A judge makes of this how many events of the next block pass; the others leave by `overflow`. While a
-sink behind `out` is unavailable, all of them do, and so does what it still had. Before it was available for the first time, the
-sources wait. Where a sink behind `overflow` is unavailable too, what is bound for it is held, and the sources stop.
+What stands behind `out` is observed: a block that is acked in time is good, one that fails or comes late is bad, and
+so is a breaker that triggers. A judge makes of this how many events of the next block pass; the others leave by
+`overflow`. While a sink behind `out` is unavailable, all of them do, and so does what it still had. Before it was
+available for the first time, the sources wait. Where a sink behind `overflow` is unavailable too, what is bound for
+it is held, and the sources stop.
 """
 
 from collections import deque

@@ -17,10 +17,10 @@ NO_POSITION: Final = (
 
 
 class Stamp(Operator):
-    """Writes the event's position in its log into the event: `{"log": "<uuid>", "position": 17}`. The value is the same
-    each time the event is sent, so a receiver can recognise a repeat: `qos::dedupe` in the next walflow, or a table
-    with this key. Events are written as lines of JSON. An event that is no record, or whose position is not known, is
-    rejected."""
+    """Writes the event's position in its log into the event: `{"log": "<uuid>", "position": 17}`. The value is the
+    same each time the event is sent, so a receiver can recognise a repeat: `qos::dedupe` in the next walflow, or a
+    table with this key. Events are written as lines of JSON. An event that is no record, or whose position is not
+    known, is rejected."""
 
     example: ClassVar[str] = """\
 define operator stamp from qos::stamp;

@@ -1,9 +1,9 @@
 """A region that keeps something from one event to the next.
 
-It acks under a name of its own: what a log sends again, because another branch has failed it, is in the state already, and
-its results are in their buffers (walflow.plan.results). While a buffer is full, `gate` is shut, and blocks wait as they
-came, unsettled, within the windows of their sources. So results never grow beyond their bounds: what is made at a time is a block's,
-and of a large state that leaves as a whole, a part of a block's.
+It acks under a name of its own: what a log sends again, because another branch has failed it, is in the state
+already, and its results are in their buffers (walflow.plan.results). While a buffer is full, `gate` is shut, and
+blocks wait as they came, unsettled, within the windows of their sources. So results never grow beyond their bounds:
+what is made at a time is a block's, and of a large state that leaves as a whole, a part of a block's.
 """
 
 from collections import deque

@@ -4,12 +4,12 @@ from typing import ClassVar
 
 from walflow.event import Block, Node
 from walflow.operators.operator import Operator, OperatorContext
-from walflow_kernel.shipping import INPUT_META
+from walflow_kernel.shipped import INPUT_META
 
 
 class ToSpark(Operator):
-    """It has no name in flow files: `walflow.plan.on_spark` puts one behind each input. The input's name goes through the log
-    in the metadata; `pyspark_walflow.inputs` takes it out of there."""
+    """It has no name in flow files: `walflow.plan.on_spark` puts one behind each input. The input's name goes through
+    the log in the metadata; `pyspark_walflow.inputs` takes it out of there."""
 
     example: ClassVar[str] = ""
     whole: ClassVar[bool] = True

@@ -1,8 +1,9 @@
 """Sends events of a block to several ways, where the same event may go another way when it comes again.
 
-What has been delivered on one way is not sent on another one: upstream, this operator itself has it. Of an event that failed, those behind
-the way that have it are known upstream too, and do not get it again, whichever way it takes then. What a sink has rejected takes the same way
-again, so that its error record alone is sent again, and no other sink takes it too.
+What has been delivered on one way is not sent on another one: upstream, this operator itself has it. Of an event that
+failed, those behind the way that have it are known upstream too, and do not get it again, whichever way it takes
+then. What a sink has rejected takes the same way again, so that its error record alone is sent again, and no other
+sink takes it too.
 """
 
 from collections.abc import Sequence

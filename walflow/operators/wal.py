@@ -13,9 +13,9 @@ LEAST: Final = 16 << 10  # bytes: below them a log has hardly room for an event
 
 class QosWal(Operator):
     """A log within a pipeline: one ack domain ends here and the next begins. An event is acked upstream once it is
-    stored. Then it is sent, and again after a failure, until every sink downstream has acked it. With `dir`, events are
-    stored on disk, by the same engine as the connector `wal`, and survive a crash. Without `dir`, they are in memory
-    and are lost with walflow. When it is full, the sources stop; no event is dropped."""
+    stored. Then it is sent, and again after a failure, until every sink downstream has acked it. With `dir`, events
+    are stored on disk, by the same engine as the connector `wal`, and survive a crash. Without `dir`, they are in
+    memory and are lost with walflow. When it is full, the sources stop; no event is dropped."""
 
     example: ClassVar[str] = """\
 define operator on_disk from qos::wal with dir = "store", read_count = 20, max_elements = 1000 end;

@@ -1,10 +1,10 @@
 """A region with windows: what closes them when no event comes, and what becomes of them at a stop.
 
-Between events the region's time is that of its last event and the time since then: no clock is asked for the date. It goes on
-while the sources upstream have nothing that they have not sent, as an older event might be among it.
+Between events the region's time is that of its last event and the time since then: no clock is asked for the date. It
+goes on while the sources upstream have nothing that they have not sent, as an older event might be among it.
 
-An event that a log upstream sends has the log's time, which never goes back. Other sources stamp by the wall clock. If that was
-set back, an event counts at the region's time.
+An event that a log upstream sends has the log's time, which never goes back. Other sources stamp by the wall clock.
+If that was set back, an event counts at the region's time.
 """
 
 from typing import Final

@@ -56,8 +56,8 @@ def _registry() -> Mapping[str, type[Connector]]:
 
 @dataclass(frozen=True)
 class Alone:
-    """`entries` and `exits`: the ends, by the names of the ports. `logs`: operators that are run as connectors. `config`: the
-    pipeline, as it was read."""
+    """`entries` and `exits`: the ends, by the names of the ports. `logs`: operators that are run as connectors.
+    `config`: the pipeline, as it was read."""
 
     assembly: Assembly
     entries: Mapping[str, NodeId]
@@ -175,8 +175,8 @@ def _link(source: NodeId, source_port: str, target: NodeId, target_port: str, sp
 
 
 def saying_where_args_come_from(found: Sequence[Diagnostic], where: str) -> list[Diagnostic]:
-    """`found`, of a file that stands alone: its args are declared by no definition. `where`: the hint for one that has no value,
-    with NAME for its name."""
+    """`found`, of a file that stands alone: its args are declared by no definition. `where`: the hint for one that
+    has no value, with NAME for its name."""
     return [
         one._replace(hint=where.replace("NAME", one.message.split("`")[1])) if _lacks_arg(one) else one
         for one in found

@@ -41,18 +41,22 @@ def load(
     unsaved: Unsaved = ALL_SAVED,
 ) -> tuple[Assembly | None, list[Diagnostic]]:
     """All files as one Assembly; None if there is an error. There may be warnings in both cases. `args`: args of the
-    flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log. `engine`: where pipelines run that do not
-    say it. `spark_config`: a file with settings for those on Spark. `reads_secrets`: the files of `secret(…)` are read, as `run`
-    does. `unsaved`: texts of an editor."""
+    flows, each NAME=VALUE. `allow_cycles`: a flow may feed itself through a log. `engine`: where pipelines run that
+    do not say it. `spark_config`: a file with settings for those on Spark. `reads_secrets`: the files of `secret(…)`
+    are read, as `run` does. `unsaved`: texts of an editor."""
     config, found = lang.load(files, args, reads_secrets=reads_secrets, unsaved=unsaved)
-    settings = None if spark_config is None else spark_settings(spark_config, len(files), found.append)
     try:
+        if registry is None:
+            registry = connectors()
+        settings = None
+        if spark_config is not None:
+            settings = spark_settings(spark_config, len(files), registry, found.append)
         # now, so that an error ends the start, and not the first event of a log
         codecs.registered()
         framing.registered()
         assembly, more = assemble(
             config,
-            connectors() if registry is None else registry,
+            registry,
             allow_cycles=allow_cycles,
             hosting=Hosting(engine, settings),
         )

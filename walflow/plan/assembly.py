@@ -52,8 +52,8 @@ class ConnectorPlan:
 
 class PlannedSelect(NamedTuple):
     """`select WHAT from SOURCE where WHERE into TARGET having HAVING;` within one pipeline. The source is an input, a
-    stream or an output of an operator (`batch/out`). The target is an output, a stream or an operator (`batch`). `what`
-    is None for `event` unchanged, `where` and `having` are None for no condition."""
+    stream or an output of an operator (`batch/out`). The target is an output, a stream or an operator (`batch`).
+    `what` is None for `event` unchanged, `where` and `having` are None for no condition."""
 
     source: str
     target: str
@@ -131,10 +131,10 @@ class StateDomain(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Streams, scripts and operators stand between selects. None of them has the name of a port, and none leads back to
-    itself. `domain`: the part that keeps state from one event to the next, see walflow.plan.domains. `errs`: for some
-    places, the place that an event goes to if it is rejected there. They are of pipelines within this one whose `err` is
-    read; an event that is rejected elsewhere leaves by `err`.
+    """Streams, scripts and operators stand between selects. None of them has the name of a port, and none leads back
+    to itself. `domain`: the part that keeps state from one event to the next, see walflow.plan.domains. `errs`: for
+    some places, the place that an event goes to if it is rejected there. They are of pipelines within this one whose
+    `err` is read; an event that is rejected elsewhere leaves by `err`.
     """
 
     id: NodeId

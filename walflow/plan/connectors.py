@@ -19,8 +19,8 @@ from walflow.substitutes import substitute
 def plan_connector(
     config: ConnectorConfig, registry: Registry, report: Report
 ) -> tuple[ConnectorPlan | None, GraphNode]:
-    """The plan is None if there is an error. Links are checked against its ports in both cases, as far as the ports are
-    known."""
+    """The plan is None if there is an error. Links are checked against its ports in both cases, as far as the ports
+    are known."""
     if config.defined.source is not config.created.source:
         report = partial(_with_creation, report, config.created)
     unknown = GraphNode(None, False, config.created)
@@ -71,13 +71,16 @@ def _not_resumable(config: ConnectorConfig) -> Diagnostic:
     message = (
         "a restart reads on in the middle of a file, so each event must be there as it is, and end where a line ends"
     )
-    hint = 'write `preprocessors = ["separate"]` for an event of one line, `["multiline"]` for one of several, and decode in the pipeline'
+    hint = (
+        'write `preprocessors = ["separate"]` for an event of one line, `["multiline"]` for one of several, '
+        "and decode in the pipeline"
+    )
     return error(message, chain.key if chain else config.defined, hint)
 
 
 def _with_creation(report: Report, created: Span, diagnostic: Diagnostic) -> None:
-    """If the error is in a module's definition, the place where the flow creates it is named too. That is the file that
-    the user edits."""
+    """If the error is in a module's definition, the place where the flow creates it is named too. That is the file
+    that the user edits."""
     hint = f"{diagnostic.hint}; created at {created}" if diagnostic.hint else f"created at {created}"
     report(diagnostic._replace(hint=hint))
 

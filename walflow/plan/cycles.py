@@ -1,8 +1,8 @@
 """Flows that feed themselves.
 
-Events that go in a circle through pipelines alone would never leave one call. Events that go in a circle through a log
-are stored and sent again without end, so one event becomes as many as the disk holds. Both are errors. The second one
-may be intended (`--allow-cycles`).
+Events that go in a circle through pipelines alone would never leave one call. Events that go in a circle through a
+log are stored and sent again without end, so one event becomes as many as the disk holds. Both are errors. The second
+one may be intended (`--allow-cycles`).
 
 A cycle continues through pipelines, logs and buffers (`forwards`), and ends at every other connector. So an echo to a
 `tcp_server` is no cycle. An `err` port closes no cycle through a log, because an error that is itself rejected is not

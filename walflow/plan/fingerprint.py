@@ -1,5 +1,5 @@
-"""What a node is, as a short text that differs where its configuration differs, and not where only its place in the file,
-a comment or the layout does. So a running daemon and a file can be compared."""
+"""What a node is, as a short text that differs where its configuration differs, and not where only its place in the
+file, a comment or the layout does. So a running daemon and a file can be compared."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import fields, is_dataclass

@@ -1,8 +1,8 @@
 """Which node reaches which along the links. `check` prints it, and the runtime decides by it.
 
-Paths end at connectors: what a sink half acks is forgotten upstream, and what a source half sends is new. There is one
-exception: an event that a sink rejects leaves by its `err` port, and its outcome is that of the path from there. So
-reachability follows `err` through a sink. The paths that `check` prints do not.
+Paths end at connectors: what a sink half acks is forgotten upstream, and what a source half sends is new. There is
+one exception: an event that a sink rejects leaves by its `err` port, and its outcome is that of the path from there.
+So reachability follows `err` through a sink. The paths that `check` prints do not.
 """
 
 from collections import defaultdict
@@ -170,8 +170,8 @@ class Graph:
         return frozenset(reached.node for reached in _reach([port], self._forward) if self._is_input(reached))
 
     def recalling(self, source: NodeId) -> NodeId | None:
-        """The log that tells a source after a restart which of its events it still has. None where there are other sinks than
-        the log: what the log has, they may not have got."""
+        """The log that tells a source after a restart which of its events it still has. None where there are other
+        sinks than the log: what the log has, they may not have got."""
         others = [reached for reached in self.sinks_of(source) if reached != source]
         return others[0] if len(others) == 1 and self.connectors[others[0]].connector.traits.positions else None
 
@@ -224,8 +224,8 @@ class Graph:
         return len(begins) <= 1 and not parts and not joins
 
     def straight(self, source: NodeId, sink: NodeId) -> bool:
-        """Whether events of `source` come to `sink` by one way, of links and selects without state alone. So `sink` has settled
-        what `source` has, and knows the position of each event."""
+        """Whether events of `source` come to `sink` by one way, of links and selects without state alone. So `sink`
+        has settled what `source` has, and knows the position of each event."""
         return self.sole_path(source, sink) and not self.keeping(source, sink)
 
     def keeping(self, source: NodeId, sink: NodeId) -> frozenset[NodeId]:
@@ -270,8 +270,8 @@ class Graph:
         return frozenset(port.node for port in between if port in self._losing)
 
     def movable(self, log: NodeId) -> list[NodeId]:
-        """The pipelines behind a log through which each of its events passes, one after the other, and which could do the same
-        before it: they hold nothing, and each has one output."""
+        """The pipelines behind a log through which each of its events passes, one after the other, and which could do
+        the same before it: they hold nothing, and each has one output."""
         found: list[NodeId] = []
         here = log
         while True:

@@ -1,8 +1,9 @@
 """A pipeline within a pipeline becomes places of the one around it.
 
 Its `in` is the place of its name there, and everything else of it lies at `NAME/…`: its other ports, its streams, its
-scripts and operators. Its ports are streams, so a region of compiled selects goes on through them, and ends at operators
-alone. What a part of it rejects goes to its `err` if a select is from there, otherwise to that of the pipeline around it.
+scripts and operators. Its ports are streams, so a region of compiled selects goes on through them, and ends at
+operators alone. What a part of it rejects goes to its `err` if a select is from there, otherwise to that of the
+pipeline around it.
 """
 
 from collections import defaultdict

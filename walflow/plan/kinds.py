@@ -1,5 +1,5 @@
-"""Comparisons that no event can pass: of a member whose kind its codec decides with a constant of another kind. Only what is known
-of each event that comes is said: not behind a script, an operator or a select that makes another event.
+"""Comparisons that no event can pass: of a member whose kind its codec decides with a constant of another kind. Only
+what is known of each event that comes is said: not behind a script, an operator or a select that makes another event.
 """
 
 import operator
@@ -31,8 +31,8 @@ _MOST_NAMES: Final = 8
 
 
 class _Compared(NamedTuple):
-    """`text`: of the member, as it is written. `written`: the operator; None: of a case. `symbol`: the one that means the same if
-    the member stands on the left."""
+    """`text`: of the member, as it is written. `written`: the operator; None: of a case. `symbol`: the one that means
+    the same if the member stands on the left."""
 
     member: Member
     text: str
@@ -204,8 +204,8 @@ class _Origins:
                 self._selects[Port(pipeline.id, select.target)].append(select)
 
     def of(self, place: Port) -> Sequence[str]:
-        """The codecs that have decoded each event that comes here unchanged. Empty if one of them is not known. In a long row of
-        pipelines each place ends at the one before, which is known."""
+        """The codecs that have decoded each event that comes here unchanged. Empty if one of them is not known. In a
+        long row of pipelines each place ends at the one before, which is known."""
         if place not in self._known:
             self._known[place] = self._found(place)
         return self._known[place]

@@ -2,8 +2,8 @@
 
 The *stem* is what lies behind the log's `out` and keeps, holds and chooses nothing: links, selects, scripts without
 `state`. The first sink, operator or place with state on each way is an *entry*. Entries from which events come to a
-common connector or place are one *lane*, because that place may wait for all of them. The ways of rejected events (the
-`err` of a sink) join no lanes, else one file for rejected events would join all.
+common connector or place are one *lane*, because that place may wait for all of them. The ways of rejected events
+(the `err` of a sink) join no lanes, else one file for rejected events would join all.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 """Where boxes stand: in columns, left to right as events go.
 
 Sugiyama's method in its simplest form: links that lead back are set aside, a box stands one column behind the last
-that sends to it, and columns are sorted by the middle of their neighbours until the lines cross little. Flow files are
-small, so nothing cleverer pays.
+that sends to it, and columns are sorted by the middle of their neighbours until the lines cross little. Flow files
+are small, so nothing cleverer pays.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -14,8 +14,8 @@ from walflow.warnings.unused import UNUSED
 
 
 class GraphNode(NamedTuple):
-    """`ports` is None if the node has an error, which was reported already. `gives_up`: where it says after how many failures an event
-    leaves by `err`."""
+    """`ports` is None if the node has an error, which was reported already. `gives_up`: where it says after how many
+    failures an event leaves by `err`."""
 
     ports: Ports | None
     forwards: bool
@@ -43,7 +43,10 @@ def _link(config: LinkConfig, flow: Flow, nodes: Nodes, report: Report) -> Link 
     source, target = config.source, config.target
     known = [_is_known(end, flow, nodes, report) for end in (source, target)]
     if source.node.kind == target.node.kind == "connector":
-        hint = "put a pipeline between them: `create pipeline passthrough from pipelines::passthrough;`, with `use tremor::pipelines;`"
+        hint = (
+            "put a pipeline between them: `create pipeline passthrough from pipelines::passthrough;`, "
+            "with `use tremor::pipelines;`"
+        )
         report(error("a connector cannot be linked to a connector directly", config.span, hint))
         return None
     if source.node == target.node:
@@ -129,8 +132,8 @@ def check_unlinked(
 def _turned(
     nodes: Nodes, links: Collection[Link], outgoing: Counter[tuple[NodeId, str]], incoming: Counter[NodeId]
 ) -> dict[NodeId, str]:
-    """Pipelines that have links in one direction only, each with the link to a connector that may be meant the other way: nothing
-    reads that connector, or it is a log that nothing is linked to."""
+    """Pipelines that have links in one direction only, each with the link to a connector that may be meant the other
+    way: nothing reads that connector, or it is a log that nothing is linked to."""
     leads_on = {node for node, port in outgoing if port != ERR}
     hints: dict[NodeId, str] = {}
     for link in links:
@@ -202,7 +205,8 @@ def _check_pipeline(
 
 
 def _reached(plan: PipelinePlan, begin: AbstractSet[str]) -> set[str]:
-    """The places and outputs that events come to by selects, scripts and operators. What is rejected does not count."""
+    """The places and outputs that events come to by selects, scripts and operators.
+    What is rejected does not count."""
     through = plan.through
     reached = set(begin)
     waiting = list(begin)

@@ -1,26 +1,24 @@
-"""`#!config engine = "spark"`: a pipeline is lowered to what Spark has already: a log in front, a driver that reads it, and
-the results, published once.
+"""`#!config engine = "spark"`: a pipeline is lowered to what Spark has already: a log in front, a driver that reads
+it, and the results, published once.
 
     in -> [log, Spark, log of results] -> opened into the pipeline's outputs
 
 Several inputs share the log; each has an operator in front of it that marks its events.
 
-The log and the driver are one connector, the one with the role `engine`, which stands in the pipeline as a `qos::wal` does; `domains.split`
-makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
+The log and the driver are one connector, the one with the role `engine`, which stands in the pipeline as a `qos::wal`
+does; `domains.split` makes a connector of it. What is in the pipeline's own text goes to the driver, compiled.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from walflow.codecs import JSON
 from walflow.compile.constant import Constant
+from walflow.contract import PipelineHost
 from walflow.diagnostics import Diagnostic, Report, Span
-from walflow.engines import SPARK
 from walflow.framing import LINES, Outgoing
-from walflow.lang.config import EngineConfig, NodeId, PipelineConfig
+from walflow.lang.config import NodeId, PipelineConfig
 from walflow.operators.from_spark import FromSpark
 from walflow.operators.passthrough import Passthrough
 from walflow.operators.to_spark import ToSpark
@@ -28,60 +26,23 @@ from walflow.plan.assembly import ERR, ConnectorPlan, OperatorPlan, PipelinePlan
 from walflow.plan.second_host import ship_pipeline
 from walflow.plan.spark_file import merged, read_spark_file
 from walflow.plan.validate import configure
-from walflow.registry import Registry, find, type_of
+from walflow.plugins import NotLoadable
+from walflow.registry import Registry, find
+from walflow.roles import type_of
 from walflow.warnings import warning
 from walflow.warnings.no_effect import NO_EFFECT
 from walflow.warnings.stays_in_daemon import STAYS_IN_DAEMON
-from walflow_kernel.shipping import packed_text
+from walflow_kernel.shipped import packed_text
 
 Engine = str
 
-LOG: Final = SPARK  # the place of the connector within the pipeline
 MARK: Final = "spark_input"
 RESULTS: Final = "spark_results"
-FOLDER: Final = SPARK  # below --workdir
-
-
-class SparkSettings(BaseModel):
-    """`#!config spark = {…}`"""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dir: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Directory of the log in front. Default: `spark/FLOW.PIPELINE`, relative to --workdir.",
-    )
-    master: str | None = Field(
-        default=None, description="Spark's master URL. Default: `local[N,4]` with N processors."
-    )
-    conf: dict[str, str] = Field(default={}, description="Spark's own configuration, with its names.")
-    checkpoint: str | None = Field(
-        default=None, min_length=1, description="Directory of Spark's checkpoint. Default: `checkpoint` in `dir`."
-    )
-    partitions: int | None = Field(
-        default=None, ge=1, description="Number of tasks of a batch. Default: one for each 16 MiB."
-    )
-    buckets: int | None = Field(
-        default=None,
-        ge=1,
-        le=1024,
-        description="Number of parts into which the groups of windows are dealt. Each is one task of a batch at most. Default: 8.",
-    )
-    python: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The Python interpreter that has pyspark. Default: the one that runs walflow.",
-    )
-    url: str = Field(default="127.0.0.1:0", description="host:port where Spark finds the log. Default: a free port.")
-    trigger_interval: int | None = Field(default=None, gt=0, description="Nanoseconds between the starts of batches.")
-    max_rows_per_batch: int | None = Field(default=None, ge=1, description="The most events that one batch reads.")
-    max_chunks: int | None = Field(default=None, ge=1, description="The most files of the log, of 64 MiB each.")
 
 
 class Hosting(NamedTuple):
-    """`engine`: where a pipeline runs that does not say so itself. `settings`: of `--spark-config`, for each one on Spark.
-    What a pipeline sets itself counts before them."""
+    """`engine`: where a pipeline runs that does not say so itself. `settings`: of `--spark-config`, for each one on
+    Spark. What a pipeline sets itself counts before them."""
 
     engine: Engine | None = None
     settings: Constant | None = None
@@ -90,19 +51,20 @@ class Hosting(NamedTuple):
 NOWHERE_ELSE: Final = Hosting()
 
 
-def spark_settings(file: Path, order: int, report: Report) -> Constant | None:
+def spark_settings(file: Path, order: int, registry: Registry, report: Report) -> Constant | None:
     """Of a file. What is wrong with it is reported once, not for each pipeline; then there are none."""
     settings = read_spark_file(file, order, report)
     if settings is None:
         return None
-    sound, found = configure(SPARK, SparkSettings, settings, settings.span, bare=True)
+    type, host = host_of(registry)
+    sound, found = configure(type, host.settings, settings, settings.span, bare=True)
     for diagnostic in found:
         report(diagnostic)
     return None if sound is None else settings
 
 
 def unused_settings(hosting: Hosting, pipelines: Sequence[PipelinePlan], report: Report) -> None:
-    if hosting.settings is None or any(one.kind == SPARK for plan in pipelines for one in plan.operators):
+    if hosting.settings is None or any(one.kind == type_of("engine") for plan in pipelines for one in plan.operators):
         return
     hint = 'move one there: `--engine spark`, or `#!config engine = "spark"` at the head of a pipeline'
     what = "these settings have no effect: no pipeline runs on Spark"
@@ -116,13 +78,12 @@ def placed(
     said = config.engine
     settings = merged(said.settings if said else None, hosting.settings)
     if said is not None and said.said:
-        there = EngineConfig(SPARK, True, settings)
-        return lowered(plan, config, there, registry, report) if said.name == SPARK else plan
+        return lowered(plan, config, settings, registry, report) if said.hosted else plan
     plain = not plan.scripts and not plan.operators and all(select.plain for select in plan.selects)
-    if hosting.engine != SPARK or plain:  # there is nothing to work out: a log and a JVM would be for nothing
+    if hosting.engine is None or plain:  # there is nothing to work out: a log and a JVM would be for nothing
         return plan
     found: list[Diagnostic] = []
-    made = lowered(plan, config, EngineConfig(SPARK, True, settings), registry, found.append)
+    made = lowered(plan, config, settings, registry, found.append)
     for diagnostic in found:
         what = f"pipeline `{plan.id}` stays in the daemon: {diagnostic.message}"
         report(warning(STAYS_IN_DAEMON, what, diagnostic.span or config.created, diagnostic.hint))
@@ -130,43 +91,23 @@ def placed(
 
 
 def lowered(
-    plan: PipelinePlan, config: PipelineConfig, engine: EngineConfig, registry: Registry, report: Report
+    plan: PipelinePlan, config: PipelineConfig, said: Constant | None, registry: Registry, report: Report
 ) -> PipelinePlan:
     """The plan itself where something is wrong, which was reported."""
-    settings, found = configure(SPARK, SparkSettings, engine.settings, config.defined, bare=True)
+    log, host = host_of(registry)  # its type is its place within the pipeline too
+    settings, found = configure(log, host.settings, said, config.defined, bare=True)
     for diagnostic in found:
         report(diagnostic)
-    type = type_of("engine")
-    of = find(type, registry)
-    shipped = ship_pipeline(plan, report, None if settings is None else settings.buckets)
-    if settings is None or of is None or shipped is None or not plan.inputs:
+    shipped = ship_pipeline(plan, report, None if settings is None else settings.parts())
+    if settings is None or shipped is None or not plan.inputs:
         return plan
     several = len(plan.inputs) > 1
-    marks = {port: f"{LOG}_{port}" for port in plan.inputs if several}
-    node = NodeId(plan.id.flow, "connector", f"{plan.id.name}/{LOG}")
-    folder = str(PurePath(FOLDER, f"{plan.id.flow}.{plan.id.name}"))
-    given = {
-        "path": settings.dir or folder,
-        "url": settings.url,
-        "pipeline": packed_text(shipped),
-        "master": settings.master,
-        "conf": settings.conf,
-        "checkpoint": settings.checkpoint,
-        "options": {} if settings.partitions is None else {"numPartitions": str(settings.partitions)},
-        "python": settings.python,
-        "trigger_interval": settings.trigger_interval,
-        **{
-            name: value
-            for name, value in (
-                ("max_rows_per_batch", settings.max_rows_per_batch),
-                ("max_chunks", settings.max_chunks),
-            )
-            if value is not None
-        },
-    }
-    connector = of.model_validate(given)
-    written = places(engine.settings or Constant({}, config.defined))
-    run_as = ConnectorPlan(node, type, connector, JSON, None, Outgoing((), LINES), config.defined, written)
+    marks = {port: f"{log}_{port}" for port in plan.inputs if several}
+    node = NodeId(plan.id.flow, "connector", f"{plan.id.name}/{log}")
+    folder = str(PurePath(log, f"{plan.id.flow}.{plan.id.name}"))
+    connector = host.hosting(settings, packed_text(shipped), folder)
+    written = places(said or Constant({}, config.defined))
+    run_as = ConnectorPlan(node, log, connector, JSON, None, Outgoing((), LINES), config.defined, written)
     outputs = tuple(dict.fromkeys((*plan.outputs, ERR)))
     opened = FromSpark(outputs=outputs)
     return PipelinePlan(
@@ -174,18 +115,27 @@ def lowered(
         plan.inputs,
         plan.outputs,
         (
-            *(PlannedSelect(port, marks.get(port, LOG)) for port in plan.inputs),
-            *(PlannedSelect(f"{mark}/out", LOG) for mark in marks.values()),
-            PlannedSelect(f"{LOG}/out", RESULTS),
+            *(PlannedSelect(port, marks.get(port, log)) for port in plan.inputs),
+            *(PlannedSelect(f"{mark}/out", log) for mark in marks.values()),
+            PlannedSelect(f"{log}/out", RESULTS),
             *(PlannedSelect(f"{RESULTS}/{output}", output) for output in plan.outputs),
         ),
         (),
         (
             *(OperatorPlan(mark, MARK, ToSpark(input=port), config.defined) for port, mark in marks.items()),
-            OperatorPlan(LOG, SPARK, Passthrough(), config.defined, run_as),
+            OperatorPlan(log, log, Passthrough(), config.defined, run_as),
             OperatorPlan(RESULTS, RESULTS, opened, config.defined),
         ),
     )
+
+
+def host_of(registry: Registry) -> tuple[str, type[PipelineHost]]:
+    """The type with the role `engine`, and its class. Raises NotLoadable."""
+    type = type_of("engine")
+    found = find(type, registry)
+    if found is None or not issubclass(found, PipelineHost):
+        raise NotLoadable(f"connector type {type} has the role engine, and is no subclass of walflow.PipelineHost")
+    return type, found
 
 
 def places(settings: Constant) -> Mapping[str | int, Span]:

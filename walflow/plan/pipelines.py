@@ -12,7 +12,8 @@ from walflow.plan.inline import inline
 from walflow.plan.selects import check_selects, place
 from walflow.plan.validate import configure
 from walflow.plugins import NotLoadable
-from walflow.registry import Registry, find, type_of
+from walflow.registry import Registry, find
+from walflow.roles import type_of
 
 INPUTS: Final = ("in",)
 OUTPUTS: Final = ("out", "err")

@@ -1,11 +1,11 @@
-"""Which selects and scripts of a pipeline are compiled together: those that are linked directly or by streams, in pipelines
-within it too. An operator ends a region."""
+"""Which selects and scripts of a pipeline are compiled together: those that are linked directly or by streams, in
+pipelines within it too. An operator ends a region."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from walflow.compile.compiled import Compiled
-from walflow.compile.compiling import compile_region
+from walflow.compile.compiler import compile_region
 from walflow.compile.program import Term
 from walflow.compile.region import Region, Rule
 from walflow.compile.resolve import Expression
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class RegionTable:
-    """The regions of a pipeline by their entry, for each host that it runs on. Each is found once, and compiled once."""
+    """The regions of a pipeline by their entry, for each host that it runs on.
+    Each is found once, and compiled once."""
 
     def __init__(self, plan: "PipelinePlan") -> None:
         self._plan = plan
@@ -68,7 +69,8 @@ def _entries(plan: "PipelinePlan") -> Iterator[str]:
 
 
 def is_plain(plan: "PipelinePlan", selects: "Sequence[PlannedSelect]") -> bool:
-    """Whether there is nothing to compile: all events pass unchanged, and no two ways meet again within the pipeline."""
+    """Whether there is nothing to compile: all events pass unchanged,
+    and no two ways meet again within the pipeline."""
     if any(select.target in _scripts(plan) for select in selects):
         return False
     return all(select.plain for select in selects) and not _rejoins(plan, selects)

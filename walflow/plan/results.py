@@ -1,9 +1,9 @@
 """What leaves selects and scripts that keep something from one event to the next goes through a buffer in memory.
 
-An event that is sent again would count twice in what they keep. So their ack domain ends with them: an event is acked once
-its results are in the buffer, and these are sent until their sinks have them. There is a buffer for each output and for each
-operator that results go to; an operator that ends a domain itself (`qos::wal`) needs none. Each buffer is a connector in the
-middle of the pipeline, as such operators are.
+An event that is sent again would count twice in what they keep. So their ack domain ends with them: an event is acked
+once its results are in the buffer, and these are sent until their sinks have them. There is a buffer for each output
+and for each operator that results go to; an operator that ends a domain itself (`qos::wal`) needs none. Each buffer
+is a connector in the middle of the pipeline, as such operators are.
 """
 
 from collections.abc import Collection, Iterator, Set as AbstractSet
@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan, Link, PipelinePlan, PlannedSelect, StateDomain
-from walflow.registry import Registry, find, type_of
+from walflow.registry import Registry, find
+from walflow.roles import type_of
 
 RESULTS_BYTES: Final = 16 << 20  # of one buffer
 

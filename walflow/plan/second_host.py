@@ -5,15 +5,15 @@ from pathlib import Path
 
 from walflow.compile.program import CallOf, Term, functions, walk
 from walflow.compile.region import Region
-from walflow.compile.shipping import NotShippable, is_ours, ship
+from walflow.compile.shipment import NotShippable, is_ours, ship
 from walflow.diagnostics import Diagnostic, Report, error, has_errors, in_order
 from walflow.lang.standalone import standalone
 from walflow.operators import registered
 from walflow.plan.assembly import PipelinePlan
-from walflow.plan.dealing import BUCKETS, KeptRegion, keeping
+from walflow.plan.buckets import BUCKETS, KeptRegion, keeping
 from walflow.plan.pipelines import plan_pipeline
 from walflow.registry import connectors
-from walflow_kernel.shipping import ShippedPipeline
+from walflow_kernel.shipped import ShippedPipeline
 
 
 def load_pipeline(
@@ -56,7 +56,10 @@ def _refused(plan: PipelinePlan) -> Iterator[Diagnostic]:
     for operator in plan.operators:
         flow_control = operator.kind.startswith("qos::")
         hint = (
-            "it holds back what goes to a sink, and the sinks are not on Spark: put it into a pipeline of its own behind this one"
+            (
+                "it holds back what goes to a sink, and the sinks are not on Spark: "
+                "put it into a pipeline of its own behind this one"
+            )
             if flow_control
             else "put it into a pipeline of its own before or behind this one, which runs in the daemon"
         )

@@ -131,8 +131,8 @@ def _created(pipeline: PipelineConfig) -> Iterator[tuple[str, Name]]:
 
 
 def _check_circles(pipeline: PipelineConfig, operators: Operators, nested: Nested, report: Report) -> None:
-    """Selects and operators call each other, as pipelines do, so a circle would never end. Each way through a pipeline
-    within this one counts for itself."""
+    """Selects and operators call each other, as pipelines do, so a circle would never end. Each way through a
+    pipeline within this one counts for itself."""
     nodes = {name.text for _, name in _created(pipeline)}
     within = {name: operators[name] for name in nested}
     after: dict[str, list[str]] = defaultdict(list)
@@ -156,8 +156,8 @@ def _check_circles(pipeline: PipelineConfig, operators: Operators, nested: Neste
 
 
 def _first_circle(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The nodes of the first circle, with the first node again at the end. It uses no recursion, because chains may be
-    long."""
+    """The nodes of the first circle, with the first node again at the end. It uses no recursion, because chains may
+    be long."""
     done: set[str] = set()
     for begin in after:
         path: dict[str, None] = {}  # in order, and quick to ask

@@ -1,4 +1,5 @@
-"""`--spark-config FILE`: the keys of `#!config spark` for all pipelines on Spark, in a file. YAML is read, and so JSON."""
+"""`--spark-config FILE`: the keys of `#!config spark` for all pipelines on Spark, in a file.
+YAML is read, and so JSON."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""A `config` record -> Connector, the settings of an operator -> Operator, or diagnostics at the place of each mistake.
+"""A `config` record -> Connector, the settings of an operator -> Operator, or diagnostics at the place of each
+mistake.
 
 Pydantic checks. Its messages are for programmers, and its places are paths of keys. Both are translated here.
 """
@@ -51,8 +52,8 @@ M = TypeVar("M", bound=BaseModel)
 def configure(
     kind: str, of: type[M], config: Constant | None, defined: Span, *, bare: bool = False
 ) -> tuple[M | None, list[Diagnostic]]:
-    """`defined`: the place of the definition, for keys that are missing. `bare`: the keys stand directly after `with`,
-    not in a record `config`."""
+    """`defined`: the place of the definition, for keys that are missing. `bare`: the keys stand directly after
+    `with`, not in a record `config`."""
     if config is not None and not config.is_record:
         return None, [error(f"`config` takes a record, not {kind_of(config.value)}", config.span)]
     # as JSON: numbers are checked strictly, and a list may still become a tuple, a string a path
@@ -104,7 +105,8 @@ def _aliases(field: str, alias: object) -> list[str]:
 
 
 def _path(loc: Sequence[str | int], config: Constant) -> list[str | int]:
-    """The path of pydantic without the parts that the user did not write, for example the name of a member of a union."""
+    """The path of pydantic without the parts that the user did not write,
+    for example the name of a member of a union."""
     path: list[str | int] = []
     for at, key in enumerate(loc):
         if key in config.find(path).parts or at == len(loc) - 1:

@@ -1,7 +1,7 @@
 """What has been written so far, and what a further line makes of the event.
 
-A session is a script that grows: `use`, `const`, `fn` and `let` stay, and run again before each line that follows. So a line is
-compiled and run as a script in a flow is, and a mistake has its line of this script.
+A session is a script that grows: `use`, `const`, `fn` and `let` stay, and run again before each line that follows. So
+a line is compiled and run as a script in a flow is, and a mistake has its line of this script.
 """
 
 import re
@@ -33,7 +33,8 @@ _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 
 HELP: Final = """\
 An expression prints its value: event.a + 1. A script prints what leaves it, and by which port.
-`let`, `use`, `const` and `fn` stay for the lines that follow. A line that is not complete goes on in the next one; an empty line ends it.
+`let`, `use`, `const` and `fn` stay for the lines that follow. A line that is not complete goes on in the next one; an \
+empty line ends it.
 
 :event {…}     the event, as JSON; without it, shows the event
 :meta {…}      the event's metadata ($), as JSON; without it, shows it
@@ -46,7 +47,8 @@ An expression prints its value: event.a + 1. A script prints what leaves it, and
 
 
 class Answer(NamedTuple):
-    """`more`: the line is the begin of something; nothing is to be printed yet. `failed`: it was wrong, or gave an error."""
+    """`more`: the line is the begin of something; nothing is to be printed yet.
+    `failed`: it was wrong, or gave an error."""
 
     lines: Sequence[str] = ()
     more: bool = False

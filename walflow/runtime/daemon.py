@@ -49,8 +49,8 @@ def nothing_beside(daemon: "Daemon") -> AbstractAsyncContextManager[object]:
 
 
 def run(assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> int:
-    """Runs until a signal ends it. Returns the exit code. `beside` is entered before the first connector runs, and left
-    after the last one has ended."""
+    """Runs until a signal ends it. Returns the exit code. `beside` is entered before the first connector runs, and
+    left after the last one has ended."""
     _raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         return runner.run(Daemon(assembly, settings, beside).run())
@@ -103,7 +103,8 @@ class Daemon:
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
         gc.collect()
-        gc.freeze()  # objects made at the start live as long as the process; the collector need not look at them again
+        # Objects made at the start live as long as the process: the collector need not look at them again.
+        gc.freeze()
         gc.enable()
         self._watch()
         await self._stop.wait()
@@ -143,7 +144,8 @@ class Daemon:
         self.stop(graceful=True)
 
     def stop(self, graceful: bool) -> None:
-        """Begins the end: `graceful` drains first. The exit code is the same in both cases, and 0 unless the start failed."""
+        """Begins the end: `graceful` drains first.
+        The exit code is the same in both cases, and 0 unless the start failed."""
         if not graceful:
             self._at_once.set()
         self._stop.set()
@@ -177,8 +179,8 @@ class Daemon:
 
 
 def totals(metrics: Metrics, connectors: Sequence[ConnectorPlan]) -> dict[str, int]:
-    """The sum of each counter that is not 0. Of what is received and acked, logs and buffers are left out: each of them
-    would count an event again."""
+    """The sum of each counter that is not 0. Of what is received and acked, logs and buffers are left out: each of
+    them would count an event again."""
     inner = [plan.labels for plan in connectors if plan.connector.traits.forwards]
     sums: dict[str, int] = {}
     for name, labels, value in metrics:

@@ -1,4 +1,5 @@
-"""A `Scheduler` made of an asyncio loop and threads: one for writes, one for brief ones, and one for each who reads."""
+"""A `Scheduler` made of an asyncio loop and threads: one for writes, one for brief ones,
+and one for each who reads."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,8 +13,8 @@ STOPPED: Final = 1.0  # seconds without a beat after which the loop counts as st
 
 
 class Awake:
-    """A clock that stops while the loop does not turn, because the process is stopped or the machine is too busy. There
-    is one for each loop. `beat` starts it."""
+    """A clock that stops while the loop does not turn, because the process is stopped or the machine is too busy.
+    There is one for each loop. `beat` starts it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -19,8 +19,8 @@ log = structlog.get_logger()
 
 
 class Readiness:
-    """The daemon is ready if it is not stopping and each connector is ready, as its `Health` says. `on_failed`: the start has failed, of
-    which a service manager is told."""
+    """The daemon is ready if it is not stopping and each connector is ready, as its `Health` says. `on_failed`: the
+    start has failed, of which a service manager is told."""
 
     def __init__(
         self,

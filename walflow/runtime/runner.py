@@ -1,5 +1,5 @@
-"""Runs one connector again and again. An error of a connector ends its run, never the daemon; the next run begins after
-a backoff."""
+"""Runs one connector again and again. An error of a connector ends its run, never the daemon; the next run begins
+after a backoff."""
 
 import asyncio
 import gc
@@ -66,8 +66,9 @@ async def run_connector(
             nodes.health.becomes("restarting", _line(error), cannot_listen=isinstance(error, CannotListen))
             restarts.value += 1
             log.error("connector failed", error=_line(error), retry_seconds=round(delay, 2))
-        # An error knows the frames that raised it, and those know their blocks, which fail once nothing knows them. Where the
-        # error is part of a ring, only the collector ends that, and in an idle daemon it may never come by on its own.
+        # An error knows the frames that raised it, and those know their blocks, which fail once nothing knows them.
+        # Where the error is part of a ring, only the collector ends that, and in an idle daemon it may never come by
+        # on its own.
         await asyncio.sleep(0)  # until then the loop knows what cancelled the run
         gc.collect()
         await asyncio.sleep(delay)

@@ -47,8 +47,10 @@ class SinkBreaker:
 
     def _show(self) -> None:
         before, self.reason = self.reason, self._first()
-        if self.reason and self.reason != before and not self.half_open:
+        if self.reason and self.reason != before:
             self._inlet.trigger(self.reason)
+            if self.half_open:
+                self._inlet.half_open()
         elif before and not self.reason:
             self.half_open = False
             self._inlet.restore()

@@ -64,6 +64,9 @@ class SinkEngine:
 
     def accept(self, block: Block) -> None:
         """`Inlet.serve` calls it."""
+        if not block.frames.count:  # there is nothing to deliver, and no end of a last event to wait for
+            self._inlet.ack(block)
+            return
         state = self.state
         if state is IDLE:
             self.waiting.append(block)

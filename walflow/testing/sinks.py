@@ -30,19 +30,27 @@ class NotOffered(Exception):
 
 
 class SinkSubject:
-    """One for each scenario. `never`: an event that this sink rejects, with a line's end. `bad_meta`: metadata for which it rejects an event.
-    `ordered`: events arrive in the order in which they came. `notices`: the sink sees trouble without a try, as the end of a connection.
-    `sighup_ends_waits`: it tries again at once."""
+    """One for each scenario. `never`: an event that this sink rejects. `too_large`: one that is larger than its peer ever takes. `large`:
+    bytes of a block that its peer does not take at once. `bad_meta`: metadata for which it rejects an event. `behind_log`: a source upstream sends again
+    what fails. `ordered`: events arrive in the order in which they came. `exactly`: none arrives twice, although trouble came when some of a block had arrived. `notices`: the
+    sink sees trouble without a try, as the end of a connection. `sighup_ends_waits`: it tries again at once."""
 
     never: bytes | None = None
+    too_large: bytes | None = None
+    large = 1 << 20
     bad_meta: Mapping[str, object] | None = None
+    behind_log = True
     ordered = True
+    exactly = True
     notices = False
     sighup_ends_waits = False
 
     async def open(self) -> RunsSink:
         """Makes the peer, and the connector."""
         raise NotImplementedError
+
+    async def ready(self) -> None:
+        """The sink takes blocks: what else has to be there before the first one."""
 
     async def again(self) -> RunsSink:
         """The same connector for a second run, with the same peer."""
@@ -52,9 +60,17 @@ class SinkSubject:
         """The events that have arrived, without their ends, in order."""
         raise NotImplementedError
 
+    def meta_of(self, payload: bytes) -> Mapping[str, object] | None:
+        """The metadata that an event needs, to be one for this sink."""
+        return None
+
     def fail(self) -> None:
         """From now on the peer takes nothing."""
         raise NotOffered("trouble")
+
+    def fail_after(self, events: int) -> None:
+        """The peer takes so many more events of the next block, and then nothing."""
+        raise NotOffered("trouble within a block")
 
     def fail_otherwise(self) -> None:
         """The same, for another reason."""
@@ -63,8 +79,12 @@ class SinkSubject:
     def mend(self) -> None:
         """It takes events again."""
 
+    def scheduler(self) -> VirtualScheduler:
+        """Of one run. Another one is for a sink whose jobs wait for a peer."""
+        return VirtualScheduler()
+
     def hold(self, scheduler: VirtualScheduler) -> None:
-        """What is under way does not end, until `release`. As it is here: a job on its thread."""
+        """What is under way does not end, until `release`."""
         raise NotOffered("work that takes long")
 
     def release(self, scheduler: VirtualScheduler) -> None: ...
@@ -97,8 +117,8 @@ class Failing(NamedTuple):
 class WatchedInlet(MemoryInlet):
     """Notes when tries failed, and how the breaker stood when a block did. `on_ack`: called within each ack."""
 
-    def __init__(self, scheduler: VirtualScheduler, *, replaceable: bool = False) -> None:
-        super().__init__(scheduler, behind_log=True, replaceable=replaceable)
+    def __init__(self, scheduler: VirtualScheduler, *, behind_log: bool = True, replaceable: bool = False) -> None:
+        super().__init__(scheduler, behind_log=behind_log, replaceable=replaceable)
         self.times: list[float] = []
         self.failings: list[Failing] = []
         self.given: list[Block] = []
@@ -136,25 +156,26 @@ class SinkTrial:
 
     def __init__(self, subject: SinkSubject) -> None:
         self.subject = subject
-        self.scheduler = VirtualScheduler()
+        self.scheduler = subject.scheduler()
         self.inlet = WatchedInlet(self.scheduler)
         self.given: list[Block] = []
         self.run: asyncio.Future[None] | None = None
 
     async def start(self, *, replaceable: bool = False) -> None:
-        self.inlet = WatchedInlet(self.scheduler, replaceable=replaceable)
+        self.inlet = WatchedInlet(self.scheduler, behind_log=self.subject.behind_log, replaceable=replaceable)
         self._run(await self.subject.open())
         await self.settle()
 
     async def start_again(self) -> None:
         connector = await self.subject.again()
-        self.inlet = WatchedInlet(self.scheduler)
+        self.inlet = WatchedInlet(self.scheduler, behind_log=self.subject.behind_log)
         self._run(connector)
         await self.settle()
 
     async def started(self) -> None:
         await self.start()
         await self.until(lambda: self.inlet.serves, "the sink takes blocks")
+        await self.subject.ready()
 
     def _run(self, connector: RunsSink) -> None:
         self.run = asyncio.ensure_future(connector.run(self.inlet, MemoryOutlet(self.scheduler, linked=False)))
@@ -162,6 +183,9 @@ class SinkTrial:
     def give(self, *payloads: bytes, meta: Mapping[str, object] | None = None) -> Block:
         data = b"".join(payload + b"\n" for payload in payloads)
         block = self.inlet.block(data, meta=meta)
+        metas = [own for payload in payloads if (own := self.subject.meta_of(payload)) is not None]
+        if metas and meta is None:
+            block.event_metas = metas
         self.given.append(block)
         self.inlet.give(block)
         return block
@@ -340,6 +364,44 @@ async def an_event_may_be_empty(trial: SinkTrial) -> None:
 
 
 @scenario
+async def a_block_may_be_empty(trial: SinkTrial) -> None:
+    """It has an outcome, too."""
+    await trial.started()
+    trial.give()
+    trial.give(b"1")
+    trial.give()
+    await trial.arrive(b"1")
+    await trial.all_settled()
+    assert len(trial.inlet.settled) == 3
+    assert all(receipt.cause is None for receipt in trial.inlet.settled)
+
+
+@scenario
+async def a_block_that_is_too_large_for_one_go_arrives_whole(trial: SinkTrial) -> None:
+    await trial.started()
+    size = max(8, trial.subject.large >> 8)
+    events = [b'"%0*d"' % (size, number) for number in range(300)]
+    trial.give(*events)
+    await trial.arrive(*events)
+    await trial.all_settled()
+    assert not trial.inlet.rejected
+    assert all(receipt.cause is None for receipt in trial.inlet.settled)
+
+
+@scenario
+async def one_that_is_too_large_is_rejected_and_its_neighbours_arrive(trial: SinkTrial) -> None:
+    if (large := trial.subject.too_large) is None:
+        raise NotOffered("an event that is too large")
+    await trial.started()
+    trial.give(b"1", large, b"2")
+    trial.give(b"3")
+    await trial.arrive(b"1", b"2", b"3")
+    await trial.until(lambda: trial.inlet.rejected, "it is rejected")
+    assert [data for data, _ in trial.inlet.rejected] == [large + b"\n"]
+    assert trial.inlet.breaker is None, "its peer is well"
+
+
+@scenario
 async def one_that_it_never_takes_is_rejected_and_its_neighbours_arrive(trial: SinkTrial) -> None:
     if (never := trial.subject.never) is None:
         raise NotOffered("an event that is never taken")
@@ -368,7 +430,7 @@ async def metadata_that_it_cannot_use_is_rejected(trial: SinkTrial) -> None:
 @scenario
 async def what_an_ack_brings_waits_its_turn(trial: SinkTrial) -> None:
     await trial.started()
-    left = [b"%d" % number for number in range(400)]
+    left = [b"%d" % number for number in range(200)]
     wanted = [*left]
 
     def next_one() -> None:
@@ -377,6 +439,7 @@ async def what_an_ack_brings_waits_its_turn(trial: SinkTrial) -> None:
 
     trial.inlet.on_ack = next_one
     next_one()
+    await trial.until(lambda: len(trial.inlet.acked) == len(wanted), "all acks")
     await trial.arrive(*wanted)
     await trial.all_settled()
 
@@ -446,12 +509,47 @@ async def what_comes_meanwhile_is_held_and_arrives_in_order(trial: SinkTrial) ->
 
 
 @scenario
+async def after_trouble_within_a_block_its_rest_arrives_or_fails(trial: SinkTrial) -> None:
+    """It fails where the sink gives back what its peer may have."""
+    await trial.started()
+    events = [b"1", b"2", b"3", b"4", b"5"]
+    trial.subject.fail_after(2)
+    trial.give(*events)
+    await trial.until(lambda: trial.inlet.triggered, "the breaker is triggered")
+    trial.subject.mend()
+    await trial.until(lambda: trial.inlet.breaker is None, "the breaker is restored")
+    await trial.all_settled()
+    _each_once(trial, events)
+
+
+@scenario
+async def a_stop_within_a_block_fails_what_has_not_arrived(trial: SinkTrial) -> None:
+    await trial.started()
+    events = [b"1", b"2", b"3", b"4", b"5"]
+    trial.subject.fail_after(2)
+    trial.give(*events)
+    await trial.until(lambda: trial.inlet.triggered, "the breaker is triggered")
+    await trial.stop()
+    _each_once(trial, events)
+    trial.subject.mend()
+
+
+def _each_once(trial: SinkTrial, events: Sequence[bytes]) -> None:
+    """Each event has arrived, or has failed."""
+    failed = b"".join(data for data, _ in trial.inlet.failed).splitlines()
+    found = [*trial.subject.got(), *failed]
+    assert {*found} == {*events}
+    if trial.subject.exactly:
+        assert found == [*events] if trial.subject.ordered else sorted(found) == sorted(events), "none twice"
+
+
+@scenario
 async def sighup_ends_a_wait(trial: SinkTrial) -> None:
     if not trial.subject.sighup_ends_waits:
         raise NotOffered("a wait that SIGHUP ends")
     await trial.started()
     await trial.in_trouble(b"1")
-    await trial.until(lambda: len(trial.inlet.times) >= 12, "the waits are long")
+    await trial.until(lambda: len(trial.inlet.times) >= 4, "it is tried again")
     trial.subject.mend()
     trial.inlet.reopen()
     trial.scheduler.run()

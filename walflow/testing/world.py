@@ -46,8 +46,8 @@ class _Timer:
 class VirtualScheduler:
     """`walflow.contract.Scheduler` in virtual time: nothing happens but by `run`, `advance`, `work` and `settle`.
 
-    Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one. `fetches`, too,
-    while `slow`: until `work_reads` runs one. Urgent jobs, too, while `hanging`: until `work_urgent` runs one.
+    Jobs run in the calling thread, in order. While `holding`, they stay in the air until `work` runs one. `fetches`,
+    too, while `slow`: until `work_reads` runs one. Urgent jobs, too, while `hanging`: until `work_urgent` runs one.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,10 @@ class VirtualScheduler:
         self._numbers = itertools.count()
 
     def __repr__(self) -> str:
-        return f"<VirtualScheduler at {self._now} s, {len(self._soon)} calls, {len(self._jobs)} jobs, timers {self.timers}>"
+        return (
+            f"<VirtualScheduler at {self._now} s, {len(self._soon)} calls, {len(self._jobs)} jobs, "
+            f"timers {self.timers}>"
+        )
 
     @property
     def timers(self) -> list[float]:

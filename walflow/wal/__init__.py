@@ -1,5 +1,5 @@
-"""The log engine. It stores bytes at positions. They are durable before they are acked, and deleted when all sinks have
-acked them. It knows no codec and no event loop. docs/reference/wal-format.md describes every byte.
+"""The log engine. It stores bytes at positions. They are durable before they are acked, and deleted when all sinks
+have acked them. It knows no codec and no event loop. docs/reference/wal-format.md describes every byte.
 
     log       append, commit, read, ack, checkpoint: begin here
     commit    what one flush writes and syncs

@@ -1,16 +1,17 @@
-"""What a log has of the logs upstream: the positions that its events have there. So what comes again is not appended again.
+"""What a log has of the logs upstream: the positions that its events have there. So what comes again is not appended
+again.
 
-The tag of a record says where its events came from, so this is durable with the record itself. A start reads it back from
-the records (walflow.delivery.arriving). What it says of chunks that are deleted is in a file of its own, `arrivals`, which is
-written and synced before they are. The file says up to which position of this log it covers the records, so that a start
-reads the newer ones only.
+The tag of a record says where its events came from, so this is durable with the record itself. A start reads it back
+from the records (walflow.delivery.arriving). What it says of chunks that are deleted is in a file of its own,
+`arrivals`, which is written and synced before they are. The file says up to which position of this log it covers the
+records, so that a start reads the newer ones only.
 
 To know too little means that an event is appended twice. To know too much would lose an event. So:
 
-- A position counts together with its *term*, a random number of the chunk that holds it upstream. A position that is given
-  to another event, after damage or in a directory that was restored from a copy, has another term.
-- The file is written after a cursor that calls durable what it covers. A slot that covers more than the cursor knows is wiped,
-  and the older one counts: files of this log were taken away, or the newer slot of the cursor is gone.
+- A position counts together with its *term*, a random number of the chunk that holds it upstream. A position that is
+  given to another event, after damage or in a directory that was restored from a copy, has another term.
+- The file is written after a cursor that calls durable what it covers. A slot that covers more than the cursor knows
+  is wiped, and the older one counts: files of this log were taken away, or the newer slot of the cursor is gone.
 - If a start finds that this log has lost events, only what its records say counts.
 - What upstream will not send again is forgotten.
 """
@@ -33,8 +34,8 @@ AHEAD: Final = 16 << 20  # bytes of records that the file may not cover: so much
 
 
 class Provenance(NamedTuple):
-    """Positions `first` to `last` of a log upstream, both included, of one of its chunks. Those of them that are not in the
-    record came to nothing on the way."""
+    """Positions `first` to `last` of a log upstream, both included, of one of its chunks. Those of them that are not
+    in the record came to nothing on the way."""
 
     log: str
     term: int
@@ -50,7 +51,8 @@ def _covered(stored: Stored) -> int:
 
 
 class UpstreamPositions:
-    """`covered`: the file covers records up to this position. `before_save`: called when the file is about to be written."""
+    """`covered`: the file covers records up to this position.
+    `before_save`: called when the file is about to be written."""
 
     def __init__(self, directory: Directory, uuid: bytes) -> None:
         self.covered = 0
@@ -62,7 +64,10 @@ class UpstreamPositions:
         self.before_save: Callable[[], None] = _nothing
 
     def __repr__(self) -> str:
-        return f"<UpstreamPositions of {len(self._terms)} logs, {self._positions.total()} positions, covers {self.covered}>"
+        return (
+            f"<UpstreamPositions of {len(self._terms)} logs, {self._positions.total()} positions, "
+            f"covers {self.covered}>"
+        )
 
     @property
     def total(self) -> int:
@@ -122,8 +127,8 @@ class UpstreamPositions:
         self._uncovered += size
 
     def save(self, durable: int, *, wanted: bool) -> SlotSave | None:
-        """What is to be written before chunks are deleted, and after a cursor that calls `durable` durable. None: nothing is
-        to be written now. `wanted`: chunks are to be deleted."""
+        """What is to be written before chunks are deleted, and after a cursor that calls `durable` durable. None:
+        nothing is to be written now. `wanted`: chunks are to be deleted."""
         if self._file.missing or not (wanted or self._uncovered >= AHEAD):
             return None
         self.before_save()
@@ -139,8 +144,8 @@ class UpstreamPositions:
             self._file.save({}).flush()
 
     def cover(self, durable: int) -> None:
-        """The file says that it covers the records up to there. What it does not know of them may come again. Raises DiskFull
-        or FailStop."""
+        """The file says that it covers the records up to there. What it does not know of them may come again. Raises
+        DiskFull or FailStop."""
         save = self.save(durable, wanted=True)
         if save is not None:
             save.flush()

@@ -1,5 +1,5 @@
-"""The newest records, as the objects that were appended. So a record that is read soon after is neither read from disk
-nor copied. A reader that lags behind reads from disk until it has caught up."""
+"""The newest records, as the objects that were appended. So a record that is read soon after is neither read from
+disk nor copied. A reader that lags behind reads from disk until it has caught up."""
 
 from collections import OrderedDict
 from typing import Final
@@ -39,7 +39,8 @@ class Cache:
             self._forget(known.popitem(last=False)[1])
 
     def take(self, position: int) -> Entry | None:
-        """Returns the record that begins there. Unless it is shared, it is removed, because a record is rarely read twice."""
+        """Returns the record that begins there.
+        Unless it is shared, it is removed, because a record is rarely read twice."""
         if self.shared:
             return self._entries.get(position)
         entry = self._entries.pop(position, None)

@@ -27,8 +27,8 @@ MOST_BAD: Final = 4  # pages of one read: with more, the disk fails, and not a s
 
 
 class Chunk:
-    """`end` is where the next record goes. `synced` is how far the chunk may be read. `capacity` is what the budget has
-    been charged for it. `fd` is the writer's, open while there is something to write; readers have their own."""
+    """`end` is where the next record goes. `synced` is how far the chunk may be read. `capacity` is what the budget
+    has been charged for it. `fd` is the writer's, open while there is something to write; readers have their own."""
 
     __slots__ = (
         "_step",
@@ -131,8 +131,8 @@ class Chunk:
 
 class Pages:
     """A window that slides over a file up to `limit`. A page that the disk cannot read counts as zeros, which no
-    checksum accepts. So a bad sector stands in the way of the records on it alone. Before anything is given up that is not sound,
-    `check` says whether it was read at all. `strict`: each page must be readable."""
+    checksum accepts. So a bad sector stands in the way of the records on it alone. Before anything is given up that
+    is not sound, `check` says whether it was read at all. `strict`: each page must be readable."""
 
     def __init__(self, directory: Directory, name: str, fd: int, limit: int, *, strict: bool = False) -> None:
         self._directory = directory
@@ -211,7 +211,8 @@ class Pages:
         return bool(_within(self._unreadable, offset, offset + size))
 
     def check(self, offset: int, size: int) -> None:
-        """Raises ReadFailed if any of these bytes was not read and is not given up. The next read asks the disk again."""
+        """Raises ReadFailed if any of these bytes was not read and is not given up.
+        The next read asks the disk again."""
         bad = _within(self._unreadable, offset, offset + size)
         if bad and not self._directory.gives_up:
             error = self._unreadable[bad[0]]

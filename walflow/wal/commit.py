@@ -25,7 +25,8 @@ Entry = tuple[Record, Chunk, int]  # and where it ends
 
 
 class CommitPart:
-    """The part of a commit for one chunk, from `offset`. `head` is the index of the last record's header in `slices`."""
+    """The part of a commit for one chunk, from `offset`.
+    `head` is the index of the last record's header in `slices`."""
 
     __slots__ = ("chunk", "head", "offset", "slices")
 
@@ -120,8 +121,8 @@ class Commit:
         part.slices[part.head] = fields + CHECKSUM.pack(crc(part.chunk.seed, fields)) + head[RECORD_START:]
 
     def flush(self) -> None:
-        """Writes and syncs; in a relaxed log, only writes. Raises DiskFull (flush it again later: it writes to the same
-        place) or FailStop. What it has written is where a start would look for it."""
+        """Writes and syncs; in a relaxed log, only writes. Raises DiskFull (flush it again later: it writes to the
+        same place) or FailStop. What it has written is where a start would look for it."""
         started = time.perf_counter()
         self._make_room()
         for part in self.parts:

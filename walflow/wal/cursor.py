@@ -1,8 +1,8 @@
 """The acked positions, in memory and on disk.
 
-On disk they are two slots of one page each, written in turn: if a crash damages one, the other is whole. The file never
-grows, so acks can be stored on a full disk too. A chunk is deleted only when both slots are past it. So even if a bad
-sector or a flipped bit takes one slot, the log never misses a file that was deleted correctly.
+On disk they are two slots of one page each, written in turn: if a crash damages one, the other is whole. The file
+never grows, so acks can be stored on a full disk too. A chunk is deleted only when both slots are past it. So even if
+a bad sector or a flipped bit takes one slot, the log never misses a file that was deleted correctly.
 """
 
 from bisect import bisect_left, bisect_right
@@ -161,7 +161,8 @@ class Checkpoint:
 
 
 class CursorFile:
-    """The cursor of an open log. `running`: the checkpoint that was begun and has not ended. There is one at a time."""
+    """The cursor of an open log. `running`: the checkpoint that was begun and has not ended.
+    There is one at a time."""
 
     def __init__(self, directory: Directory, fd: int, uuid: bytes, generation: int) -> None:
         self.running: Checkpoint | None = None
@@ -181,9 +182,9 @@ class CursorFile:
         *,
         force: bool,
     ) -> Checkpoint | None:
-        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `arrivals`: what the log has
-        of logs upstream, to be stored before a chunk is deleted. `marks`: what lanes have acked beyond the cursor, to be stored once
-        it is."""
+        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `arrivals`:
+        what the log has of logs upstream, to be stored before a chunk is deleted. `marks`: what lanes have acked
+        beyond the cursor, to be stored once it is."""
         if not force and not dropped and slot == self._said and arrivals is None and marks is None:
             return None
         self._said = slot

@@ -1,8 +1,8 @@
 """The log's operations on its directory. Each error of the disk gets a name for its situation here, once.
 
-After a full disk, no event was acked and nothing has to be undone, so the caller may try again. After any other failed
-write, and after any failed sync, the content of the disk is unknown: this log is over (`FailStop`), and every later
-attempt gets the same error.
+After a full disk, no event was acked and nothing has to be undone, so the caller may try again. After any other
+failed write, and after any failed sync, the content of the disk is unknown: this log is over (`FailStop`), and every
+later attempt gets the same error.
 """
 
 import errno
@@ -31,8 +31,9 @@ CANNOT_ALLOCATE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 class Directory:
-    """Its methods may be called from the thread that flushes; they use only descriptors and names. `gives_up`: what the disk
-    cannot read counts as lost, because an operator has said so, or only looks. Otherwise it is not known, and is read again."""
+    """Its methods may be called from the thread that flushes; they use only descriptors and names. `gives_up`: what
+    the disk cannot read counts as lost, because an operator has said so, or only looks.
+    Otherwise it is not known, and is read again."""
 
     def __init__(self, path: str, disk: Disk, *, gives_up: bool = False) -> None:
         self.path = path
@@ -56,8 +57,8 @@ class Directory:
         return self._start + name if name else self.path
 
     def acquire(self) -> None:
-        """Makes the directory if it is missing, and locks it for this process: the directory itself, and LOCK, which older
-        versions lock alone."""
+        """Makes the directory if it is missing, and locks it for this process: the directory itself, and LOCK, which
+        older versions lock alone."""
         try:
             self.disk.makedir(self.path)
             self._sync_path()
@@ -71,8 +72,8 @@ class Directory:
             raise
 
     def _sync_path(self) -> None:
-        """Syncs the directory and its parents: a process that was killed may have made or removed names and not synced
-        them."""
+        """Syncs the directory and its parents: a process that was killed may have made or removed names and not
+        synced them."""
         path = os.path.abspath(self.path)
         try:
             self.disk.sync_directory(path)
@@ -114,8 +115,8 @@ class Directory:
             self._lock = None
 
     def check_place(self) -> None:
-        """Raises FailStop if the path names another directory by now, or none: nobody would find what is written. For any
-        thread."""
+        """Raises FailStop if the path names another directory by now, or none: nobody would find what is written. For
+        any thread."""
         if self._place is None:
             return
         try:
@@ -124,14 +125,14 @@ class Directory:
             raise self._stop("stat", "", error) from error
         if not there:
             self._stopped = FailStop(
-                f"{self.path} was moved, replaced or removed while the log was in use: the log is where the directory is now; "
-                "move it back and start again"
+                f"{self.path} was moved, replaced or removed while the log was in use: the log is where the "
+                "directory is now; move it back and start again"
             )
             raise self._stopped
 
     def check_lock(self) -> None:
-        """Locks LOCK again if it was removed or replaced. Raises FailStop if another process has locked the new one. One thread
-        at a time."""
+        """Locks LOCK again if it was removed or replaced. Raises FailStop if another process has locked the new one.
+        One thread at a time."""
         place, lock = self._place, self._lock
         if place is None or lock is None:
             return
@@ -170,7 +171,8 @@ class Directory:
         return self.refused(name, "opened", error)
 
     def refused(self, name: str, done: str, error: OSError) -> Unusable:
-        """The error for a file that the system does not let this process use: `repair` would not be allowed to either."""
+        """The error for a file that the system does not let this process use:
+        `repair` would not be allowed to either."""
         what = f"cannot be {done}: {error.strerror}"
         remedy = self._permit(error)
         return Unusable(f"{self.file(name)}: {what}; {remedy}") if remedy else self.unusable(name, what)
@@ -195,9 +197,9 @@ class Directory:
             raise self._failed("open", name, error) from error
 
     def open_to_read(self, name: str) -> int:
-        """For any thread. -1: the file is gone, with its records. A file that exists and cannot be opened is not lost: raises
-        DiskFull; ReadFailed if the disk fails; or FailStop, because another start may be able to open it. The same for one that went
-        with the directory."""
+        """For any thread. -1: the file is gone, with its records. A file that exists and cannot be opened is not
+        lost: raises DiskFull; ReadFailed if the disk fails; or FailStop, because another start may be able to open
+        it. The same for one that went with the directory."""
         self.check_place()
         try:
             return self.disk.open(self.file(name))

@@ -94,8 +94,8 @@ class RecordHeader(NamedTuple):
 
 class ChunkHeader(NamedTuple):
     """`before`: the previous chunk, or zeros. From it, recovery finds a chunk that is missing or cut short, and can
-    read a chunk whose own header is gone. `skipped`: this many positions below `first` belong to no event; all that is
-    known of them has been reported."""
+    read a chunk whose own header is gone. `skipped`: this many positions below `first` belong to no event; all that
+    is known of them has been reported."""
 
     first: int  # position
     commit: int  # of the first record
@@ -159,10 +159,10 @@ def unpack_meta(data: bytes) -> bytes | None:
 
 
 class Slot(NamedTuple):
-    """One slot of the cursor. All positions up to `low` are acked, and the `ranges` above it, ends included. `durable`:
-    all positions up to it were on disk when the slot was written. `written`: with INTERVAL and NEVER, all positions up
-    to it had been written and may have been acked. `dropped_...`: everything that was ever dropped because the log was
-    full."""
+    """One slot of the cursor. All positions up to `low` are acked, and the `ranges` above it, ends included.
+    `durable`: all positions up to it were on disk when the slot was written. `written`: with INTERVAL and NEVER, all
+    positions up to it had been written and may have been acked. `dropped_...`: everything that was ever dropped
+    because the log was full."""
 
     generation: int
     low: int

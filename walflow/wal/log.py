@@ -11,9 +11,9 @@ needed and a test can stop between any two steps:
 and the same for acks: `ack`, `checkpoint`, `flush`, `checkpointed`; then space is free. All flushes but that of a
 commit run one after the other, in the order in which they were begun.
 
-In a relaxed log (`sync` is "interval" or "never"), "durable" means written: a record survives the death of the process,
-but not of the machine. Records up to `synced_up_to` are synced too. `sync`, `flush`, `synced` advance it; the owner
-decides when.
+In a relaxed log (`sync` is "interval" or "never"), "durable" means written: a record survives the death of the
+process, but not of the machine. Records up to `synced_up_to` are synced too. `sync`, `flush`, `synced` advance it;
+the owner decides when.
 
 The budget limits all chunks and spares together (space.py).
 """
@@ -73,10 +73,11 @@ _pack_checksum = CHECKSUM.pack
 
 
 class LogOptions(NamedTuple):
-    """`chunk_size` is the size after which a new chunk begins, not a limit for a record. Together with `max_chunks` it
-    is the budget: chunks and spares on disk never have more bytes. `cache_bytes` limits the newest records in memory.
-    `sync`: whether a commit waits for the disk, a later `Log.sync` syncs it, or only the close of the log does. `gives_up`: what the
-    disk cannot read is lost, because an operator has said so."""
+    """`chunk_size` is the size after which a new chunk begins, not a limit for a record. Together with `max_chunks`
+    it is the budget: chunks and spares on disk never have more bytes. `cache_bytes` limits the newest records in
+    memory.
+    `sync`: whether a commit waits for the disk, a later `Log.sync` syncs it, or only the close of the log does.
+    `gives_up`: what the disk cannot read is lost, because an operator has said so."""
 
     path: str
     chunk_size: int = 64 << 20
@@ -126,8 +127,8 @@ class Log:
         self._uuid = found.uuid
         self._cursor = CursorFile(self.directory, found.cursor, found.uuid, found.generation)
         self.recovery: Recovery = found.recovery
-        # the first of the records found at the start that a power cut may take: the disk had failed to write them, and had no
-        # room for a copy. They are delivered; a source must not be told that the log has them
+        # the first of the records found at the start that a power cut may take: the disk had failed to write them,
+        # and had no room for a copy. They are delivered; a source must not be told that the log has them
         self.unsafe_from = found.unsafe_from
         self.acked = found.acked
         self.durable = found.durable
@@ -212,8 +213,8 @@ class Log:
 
     def append(self, tag: bytes, payload: bytes, count: int, ingest_ns: int, ref: object = None) -> int:
         """Appends a record and returns its first position. Raises LogFull: nothing was written; ack some positions,
-        write a checkpoint, append again. The stamp is that of log time (log_time.py): never older than the one before it,
-        also when the clock went back between two starts, because windows are closed by these stamps."""
+        write a checkpoint, append again. The stamp is that of log time (log_time.py): never older than the one before
+        it, also when the clock went back between two starts, because windows are closed by these stamps."""
         if len(tag) > MAX_TAG or not 0 < count <= MAX_COUNT:
             raise ValueError(f"no record can have {count} positions and a tag of {len(tag)} bytes")
         length = len(tag) + len(payload)
@@ -252,7 +253,8 @@ class Log:
         return position
 
     def commit(self) -> Commit | None:
-        """A commit of all appended records, up to a few MiB. None: no record waits, or a commit is running already."""
+        """A commit of all appended records, up to a few MiB.
+        None: no record waits, or a commit is running already."""
         if self._flying is not None or not self._queue:
             return None
         self._flying = commit = self._queue.popleft()
@@ -282,7 +284,8 @@ class Log:
             self._close_full()
 
     def sync(self) -> Sync | None:
-        """A sync of the records that are durable and not synced. None: there are none, or a sync is running already."""
+        """A sync of the records that are durable and not synced.
+        None: there are none, or a sync is running already."""
         if self._unsynced.running is not None or self.synced_up_to >= self.durable:
             return None
         return self._unsynced.begin([chunk for chunk in self.chunks if chunk.synced], self.durable)
@@ -343,8 +346,8 @@ class Log:
         return reader
 
     def term(self, position: int) -> int | None:
-        """The salt of the chunk with this position; None: it is deleted. If the position was given to two events, one after
-        the other, because files were lost or restored, they have different terms."""
+        """The salt of the chunk with this position; None: it is deleted. If the position was given to two events, one
+        after the other, because files were lost or restored, they have different terms."""
         chunks = self.chunks
         if chunks and chunks[-1].first <= position <= chunks[-1].last:  # at the head, as nearly always
             return chunks[-1].salt
@@ -356,7 +359,8 @@ class Log:
         return {chunk.salt: (chunk.first, chunk.last) for chunk in self.chunks if chunk.last >= chunk.first}
 
     def newest(self, size: int) -> int:
-        """The first position of a chunk; it and the chunks behind it have at least `size` bytes, or it is the first chunk."""
+        """The first position of a chunk; it and the chunks behind it have at least `size` bytes,
+        or it is the first chunk."""
         for chunk in reversed(self.chunks):
             size -= chunk.end
             if size <= 0:
@@ -368,8 +372,8 @@ class Log:
         return self._losses.add(gap, pages)
 
     def remember_arrivals(self) -> UpstreamPositions:
-        """What it has of logs upstream. To be called before anything is appended; from here on it is kept. The caller adds
-        what is committed."""
+        """What it has of logs upstream. To be called before anything is appended; from here on it is kept. The caller
+        adds what is committed."""
         self._remembers = True
         self._unread = False
         return self._arrivals
@@ -377,8 +381,8 @@ class Log:
     # Acks
 
     def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
-        """A mark for each lane; they read and ack on their own. `lanes`: the names of the sinks of each; no sink is in two. To
-        be called once, before anything is read."""
+        """A mark for each lane; they read and ack on their own. `lanes`: the names of the sinks of each; no sink is
+        in two. To be called once, before anything is read."""
         self.cache.shared = len(lanes) > 1
         return self.acked.part(self._mark_file.part(lanes))
 
@@ -427,8 +431,8 @@ class Log:
 
     def drop_oldest(self, tag_bytes: int, payload_bytes: int) -> list[Dropped]:
         """Drops as many of the oldest chunks as a record of that size needs. Their positions count as acked. There is
-        room after the next checkpoint. Empty: enough chunks are being deleted already, or the next chunk is not durable
-        yet."""
+        room after the next checkpoint. Empty: enough chunks are being deleted already, or the next chunk is not
+        durable yet."""
         needed = CHUNK_START + record_size(tag_bytes + payload_bytes)
         leaving = self._cursor.running.dropped if self._cursor.running is not None else []
         room = self.space.room(self._tail) + sum(chunk.capacity for chunk in leaving)
@@ -454,8 +458,8 @@ class Log:
         return dropped
 
     def _droppable(self) -> list[Chunk]:
-        """The chunks at the front whose events are all acked. The last chunk is included only if its space is needed or
-        half of it is used: otherwise a new chunk would cost more than it saves."""
+        """The chunks at the front whose events are all acked. The last chunk is included only if its space is needed
+        or half of it is used: otherwise a new chunk would cost more than it saves."""
         tail = self._tail
         if tail is not None and tail.last <= self.low and (self.space.pressed or tail.end >= tail.capacity // 2):
             if self.relaxed:

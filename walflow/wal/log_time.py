@@ -1,9 +1,9 @@
-"""The time of a log, by which it stamps its records. It never goes back, because windows are closed by stamps, and it never
-stands still, because they would have no length then.
+"""The time of a log, by which it stamps its records. It never goes back, because windows are closed by stamps, and it
+never stands still, because they would have no length then.
 
-As a rule it is the wall clock. Once that was set back, or is behind the last record that a start found, log time goes on from
-where it was, as fast as the monotonic clock. How far it is ahead of the wall clock is the lead. The lead ends when the wall
-clock is set forward, or was overtaken while the log was closed.
+As a rule it is the wall clock. Once that was set back, or is behind the last record that a start found, log time goes
+on from where it was, as fast as the monotonic clock. How far it is ahead of the wall clock is the lead. The lead ends
+when the wall clock is set forward, or was overtaken while the log was closed.
 """
 
 from walflow.clock import Clocks
@@ -27,8 +27,9 @@ class LogTime:
     def look(self) -> None:
         """Sees whether the wall clock was set."""
         clock = self._clock
-        # The thread may be stopped between two of them for as long as it likes. So the wall clock counts as early as it can
-        # be for what log time was, and as late as it can be for what the lead is: no lead is ever seen that there is not.
+        # The thread may be stopped between two of them for as long as it likes. So the wall clock counts as early as
+        # it can be for what log time was, and as late as it can be for what the lead is: no lead is ever seen that
+        # there is not.
         before, wall, after = clock.monotonic_ns(), clock.wall_ns(), clock.monotonic_ns()
         self._ahead = max(self._ahead, max(wall, self.last_ns) - after)
         self.lead_ns = max(0, self._ahead - (wall - before))

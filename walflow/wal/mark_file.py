@@ -1,17 +1,17 @@
 """The marks of a log with several lanes, on disk, in a file of their own: `marks`.
 
-The cursor says what all lanes have acked, and what may be deleted goes by the cursor alone. What this file says beyond it
-only prevents repeats. So it may be lost or be old: then a lane that was ahead of the others gets events again, and no lane
-misses one. An older walflow knows nothing of the file and may use the log.
+The cursor says what all lanes have acked, and what may be deleted goes by the cursor alone. What this file says
+beyond it only prevents repeats. So it may be lost or be old: then a lane that was ahead of the others gets events
+again, and no lane misses one. An older walflow knows nothing of the file and may use the log.
 
-It must never say too much, because what a lane has acked is not sent to it. So it is written after a cursor that says that
-these positions are durable: a position that recovery gives to another event is never among them. A slot that says more
-than the cursor knows is wiped, and the older one counts: files of the log were taken away, or the newer slot of the cursor
-is gone.
+It must never say too much, because what a lane has acked is not sent to it. So it is written after a cursor that says
+that these positions are durable: a position that recovery gives to another event is never among them. A slot that
+says more than the cursor knows is wiped, and the older one counts: files of the log were taken away, or the newer
+slot of the cursor is gone.
 
-What a lane has acked, each of its sinks has. So the file has a mark for each sink, by its name: other links may part lanes or
-merge them, and each sink keeps what it has. The first version had a mark for each lane, by the names of all its sinks
-("near+far"). A lane that still has just these sinks uses it.
+What a lane has acked, each of its sinks has. So the file has a mark for each sink, by its name: other links may part
+lanes or merge them, and each sink keeps what it has. The first version had a mark for each lane, by the names of all
+its sinks ("near+far"). A lane that still has just these sinks uses it.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,8 @@ class MarkFile:
         return [_begin([self._known(name, sinks) for name in sinks]) for sinks in lanes]
 
     def save(self, marks: Sequence[Acked], changes: int) -> SlotSave | None:
-        """`marks`: of the lanes. None: nothing has changed, and there is a file. `changes`: how often the marks have."""
+        """`marks`: of the lanes. None: nothing has changed, and there is a file.
+        `changes`: how often the marks have."""
         if changes == self._said and not self.missing:
             return None
 

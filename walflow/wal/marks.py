@@ -1,8 +1,8 @@
 """What each lane of a log has acked, and what all of them have.
 
-The log itself goes by what all have acked: that is in the cursor, and that is deleted. What is sent to a lane, and what
-is not sent to it again, goes by the lane's own mark. What the log gives up (damage, `drop_oldest`, positions that
-recovery never used) is acked for every lane.
+The log itself goes by what all have acked: that is in the cursor, and that is deleted. What is sent to a lane, and
+what is not sent to it again, goes by the lane's own mark. What the log gives up (damage, `drop_oldest`, positions
+that recovery never used) is acked for every lane.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,8 +50,8 @@ def common(marks: Sequence[Acked]) -> Acked:
 
 
 class Marks(Acked):
-    """What all lanes have acked. `add` acks for all of them. `lanes`: the marks of several lanes. `changes`: how often an ack
-    was added."""
+    """What all lanes have acked. `add` acks for all of them. `lanes`: the marks of several lanes. `changes`: how
+    often an ack was added."""
 
     def __init__(self, low: int = 0, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self.lanes: Sequence[Acked] = ()
@@ -59,8 +59,8 @@ class Marks(Acked):
         super().__init__(low, ranges)
 
     def part(self, stored: Sequence[Acked | None]) -> Sequence[Mark]:
-        """A mark for each lane, with what all have acked and what was stored of it. To be called once, before the first
-        ack of a lane."""
+        """A mark for each lane, with what all have acked and what was stored of it. To be called once, before the
+        first ack of a lane."""
         lanes = [Acked(self.low, self.ranges) for _ in stored]
         for own, known in zip(lanes, stored, strict=True):
             if known is not None:

@@ -1,7 +1,7 @@
 """Positions that cannot be read any more.
 
-Their bytes are copied before the log continues after them, with a report in JSON for a person or a script. So no event
-is lost silently. `quarantine/` does not count in the budget, and the log never reads or removes anything in it.
+Their bytes are copied before the log continues after them, with a report in JSON for a person or a script. So no
+event is lost silently. `quarantine/` does not count in the budget, and the log never reads or removes anything in it.
 """
 
 import json
@@ -48,7 +48,8 @@ class Quarantine:
         self._folder = directory.file(FOLDER)
 
     def report(self, gap: Gap, pages: Pages | None, **more: str) -> None:
-        """Writes the report once: after a restart the same damage may be found again. `more` is added to the report."""
+        """Writes the report once: after a restart the same damage may be found again.
+        `more` is added to the report."""
         name = stem(gap)
         self._disk.makedir(self._folder)
         self._disk.sync_directory(self._directory.path)  # or a power cut takes the folder, and what is in it
@@ -88,8 +89,8 @@ class Losses:
         self.gaps: list[Gap] = []
 
     def add(self, gap: Gap, pages: Pages | None) -> bool:
-        """False: they were acked already, so nothing is lost. Raises ReadFailed if the bytes cannot be copied now: then nothing is
-        given up."""
+        """False: they were acked already, so nothing is lost. Raises ReadFailed if the bytes cannot be copied now:
+        then nothing is given up."""
         if gap in self.gaps:
             return True
         if self._acked.covers(gap.first, gap.last):

@@ -1,15 +1,15 @@
 """Reads a range of positions as the bytes that lie on disk, each record verified.
 
-The owner of the log says which files hold the range and where the scan begins (`begin`). The scan may run on any thread,
-because it uses only its own descriptor. What it found goes back to the owner. The owner remembers the places that the scan
-has passed (`passed`), and has damaged records quarantined (`settle`):
+The owner of the log says which files hold the range and where the scan begins (`begin`). The scan may run on any
+thread, because it uses only its own descriptor. What it found goes back to the owner. The owner remembers the places
+that the scan has passed (`passed`), and has damaged records quarantined (`settle`):
 
     scan = reader.begin(first, end)                   the owner
     found = scan.next()                               any thread, one call at a time
     reader.passed(found) or reader.settle(found)      the owner; after a loss, before the next call of `next`
 
-A chunk may be deleted or reused meanwhile only if all its events are acked. Its bytes then fail their checksums, which
-are seeded with the chunk's salt, so they are never taken for the range's: `settle` raises Trimmed.
+A chunk may be deleted or reused meanwhile only if all its events are acked. Its bytes then fail their checksums,
+which are seeded with the chunk's salt, so they are never taken for the range's: `settle` raises Trimmed.
 """
 
 import re
@@ -93,8 +93,9 @@ class RangeReader:
         return RangeScan(self._log, self._spans(first, end), first, end, self._window, self._empty(first, end))
 
     def spans(self, first: int, end: int) -> list[ChunkSpan]:
-        """The parts of chunks that have the positions from `first` up to, but not including, `end`; all of them must be durable.
-        Empty, if a position is in no chunk, or none is wanted. Nothing is read, so a record there may be damaged."""
+        """The parts of chunks that have the positions from `first` up to, but not including, `end`; all of them must
+        be durable. Empty, if a position is in no chunk, or none is wanted.
+        Nothing is read, so a record there may be damaged."""
         spans = self._spans(first, end)
         wanted = first
         for span in spans:
@@ -124,8 +125,8 @@ class RangeReader:
             places.insert(at, place)
 
     def settle(self, loss: Loss) -> bool:
-        """Quarantines and reports the damage, if that was not done before. False: nothing is lost, because no event was
-        promised there. Raises Trimmed."""
+        """Quarantines and reports the damage, if that was not done before. False: nothing is lost, because no event
+        was promised there. Raises Trimmed."""
         if loss.chunk is not None and loss.chunk not in self._log.chunks:
             raise Trimmed(f"positions {loss.first} to {loss.last} were committed and deleted while they were read")
         if loss.hole:
@@ -241,8 +242,9 @@ class RangeScan:
         return f"<RangeScan at {self._wanted} to {self._end}>"
 
     def next(self) -> RecordSlice | Loss | None:
-        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now, ReadFailed if the disk
-        fails to read the next record, and FailStop if a file cannot be opened for another reason. Begin another scan then."""
+        """The next slice or loss; None: the scan is complete. Raises DiskFull if no file can be opened now,
+        ReadFailed if the disk fails to read the next record, and FailStop if a file cannot be opened for another
+        reason. Begin another scan then."""
         while self._wanted < self._end:
             if not self._spans:
                 return self._missing(self._end - 1)
@@ -293,8 +295,8 @@ class RangeScan:
         return RecordSlice(span.chunk, span.chunk.seed, data, start.position, self._wanted - 1, places)
 
     def _run(self, span: ChunkSpan, window: bytes) -> tuple[list[RecordPlace], RecordPlace | None, SoundRun]:
-        """The places of some of the sound records in the window, `STEP` bytes apart; the place of the first one that is wanted, if any;
-        and where they end. `window`: the chunk's bytes from the place on."""
+        """The places of some of the sound records in the window, `STEP` bytes apart; the place of the first one that
+        is wanted, if any; and where they end. `window`: the chunk's bytes from the place on."""
         position, offset = self._place
         index = 0
         places: list[RecordPlace] = []

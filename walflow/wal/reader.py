@@ -1,8 +1,8 @@
-"""Reads durable records in order and verifies each. It continues after records that cannot be read, and reports them in
-`gaps`.
+"""Reads durable records in order and verifies each. It continues after records that cannot be read, and reports them
+in `gaps`.
 
-To find a position in a chunk, the reader goes from header to header from the chunk's beginning. It does so once. After
-that, `_offset` is always the beginning of the record at `_at`, also while the cache makes reading from disk
+To find a position in a chunk, the reader goes from header to header from the chunk's beginning. It does so once.
+After that, `_offset` is always the beginning of the record at `_at`, also while the cache makes reading from disk
 unnecessary.
 """
 
@@ -33,9 +33,9 @@ class FileSpan(NamedTuple):
 
 
 class Fetch:
-    """Brings what the next read needs into the page cache, so that the read does not wait for the disk. `run` is for any
-    thread: it has descriptors of its own. It does not judge what it reads, and raises nothing. `failed`: the pages that the disk
-    could not read, by file, up to the first few."""
+    """Brings what the next read needs into the page cache, so that the read does not wait for the disk. `run` is for
+    any thread: it has descriptors of its own. It does not judge what it reads, and raises nothing. `failed`: the
+    pages that the disk could not read, by file, up to the first few."""
 
     def __init__(self, disk: Disk, spans: list[FileSpan]) -> None:
         self.spans = spans
@@ -92,10 +92,10 @@ class Reader:
         return f"<Reader at {self.position} of {self._log!r}>"
 
     def read(self, max_bytes: int) -> list[Record]:
-        """At least one record if any is durable, then no more after `max_bytes`. Records whose events are all acked are
-        left out; a record that is partly acked comes whole. Raises DiskFull if no file can be opened now (read again
-        later), ReadFailed if the disk fails to read the next record (the same), and FailStop if a file cannot be opened for
-        another reason: then no event is given up."""
+        """At least one record if any is durable, then no more after `max_bytes`. Records whose events are all acked
+        are left out; a record that is partly acked comes whole. Raises DiskFull if no file can be opened now (read
+        again later), ReadFailed if the disk fails to read the next record (the same), and FailStop if a file cannot
+        be opened for another reason: then no event is given up."""
         log = self._log
         acked = log.acked
         records: list[Record] = []
@@ -123,8 +123,8 @@ class Reader:
         return records
 
     def cold(self, max_bytes: int, *, failing: bool = False) -> Fetch | None:
-        """What `read` would wait for. None: nothing, as far as the system says, or it cannot be known now. `failing`: the last
-        read failed, so the disk is asked for all of it."""
+        """What `read` would wait for. None: nothing, as far as the system says, or it cannot be known now. `failing`:
+        the last read failed, so the disk is asked for all of it."""
         # twice: `max_bytes` counts no headers, and small events have as many bytes of those
         disk, spans = self._log.disk, self._spans(2 * max_bytes + WINDOW)
         try:
@@ -135,7 +135,8 @@ class Reader:
         return Fetch(disk, spans)
 
     def fetched(self, fetch: Fetch) -> None:
-        """Call it after its `run`, before the next read: what failed then is not asked for again, each time for seconds."""
+        """Call it after its `run`, before the next read: what failed then is not asked for again,
+        each time for seconds."""
         self._failed = fetch.failed
 
     def close(self) -> None:
@@ -154,7 +155,8 @@ class Reader:
             disk.close(fd)
 
     def _spans(self, most: int) -> list[FileSpan]:
-        """Where the next records lie, about: the whole chunk where a reader has to go through it from its beginning."""
+        """Where the next records lie, about: the whole chunk where a reader has to go through it from its
+        beginning."""
         log, position = self._log, max(self.position, self._log.low + 1)
         if position > log.durable or position in log.cache:
             return []
@@ -210,8 +212,8 @@ class Reader:
             self._chunk, self._offset, self._at = log.chunks[at], CHUNK_START, first
 
     def _lost(self, last: int, chunk: Chunk | None, pages: Pages | None, offset: int, after: int) -> None:
-        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones. Raises ReadFailed, if they
-        may be sound: then nothing has changed."""
+        """Reports positions from `position` to `last` as lost; this reader does not need earlier ones. Raises
+        ReadFailed, if they may be sound: then nothing has changed."""
         if last < self.position:
             return
         if chunk is None or pages is None:

@@ -43,8 +43,8 @@ class SlotFile:
         return self._fd < 0
 
     def read(self, fits: Callable[[Stored], bool] = _always) -> Stored:
-        """The sound slot that `fits` and has the highest generation; empty if there is none. A newer slot that does not fit is
-        wiped, and is nowhere when this returns: later it might fit, and be wrong."""
+        """The sound slot that `fits` and has the highest generation; empty if there is none. A newer slot that does
+        not fit is wiped, and is nowhere when this returns: later it might fit, and be wrong."""
         disk = self._directory.disk
         try:
             if self._name not in disk.names(self._directory.path):
@@ -82,7 +82,8 @@ class SlotFile:
             self._fd = self._make()
         self._directory.write(self._name, self._fd, [data], generation % 2 * MARKS_SLOT)
         self.sync()
-        self._generation = generation  # not before: on a full disk the next save goes to the same slot, and the other one stays sound
+        # Not before: on a full disk the next save goes to the same slot, and the other one stays sound.
+        self._generation = generation
 
     def sync(self) -> None:
         self._directory.sync(self._name, self._fd)
@@ -137,8 +138,8 @@ def newest(uuid: bytes, slots: Iterable[bytes], magic: bytes, fits: Callable[[St
 
 
 def pack(uuid: bytes, generation: int, marks: Stored, magic: bytes) -> bytes:
-    """Ranges that do not fit are left out, the smallest first; so is a lane whose name does not fit. Their events come
-    again, and none is lost."""
+    """Ranges that do not fit are left out, the smallest first; so is a lane whose name does not fit. Their events
+    come again, and none is lost."""
     names = {name.encode(): mark for name, mark in marks.items()}
     room = MARKS_SLOT - HEADER.size - CHECKSUM.size - sum(MARK.size + len(name) for name in names)
     if room < 0:

@@ -1,7 +1,7 @@
 """The space that a log takes on disk. The budget limits all chunks and spares together.
 
-A chunk is charged with its whole capacity when it begins, and gets back the unused part when it is sealed. So an append
-to it needs no further check, and the disk never contains more than was charged.
+A chunk is charged with its whole capacity when it begins, and gets back the unused part when it is sealed. So an
+append to it needs no further check, and the disk never contains more than was charged.
 """
 
 from typing import Final
@@ -14,8 +14,8 @@ SPARES: Final = 2
 
 
 class Space:
-    """`used`: the bytes that count in the budget, with spares. `preallocate`: whether new chunks are. `pressed`: a writer
-    waits for room. The tail is the chunk that takes records, None if there is none."""
+    """`used`: the bytes that count in the budget, with spares. `preallocate`: whether new chunks are. `pressed`: a
+    writer waits for room. The tail is the chunk that takes records, None if there is none."""
 
     def __init__(self, chunk_size: int, max_chunks: int, *, preallocates: bool) -> None:
         self.budget = chunk_size * max_chunks
@@ -50,8 +50,8 @@ class Space:
         return False
 
     def take(self, needed: int, unneeded: list[str]) -> tuple[str | None, int]:
-        """A spare, or room for a new file. It is as large as a chunk or as the record needs, or smaller if less room is
-        left. `unneeded` gets the spares that must be deleted before it is written."""
+        """A spare, or room for a new file. It is as large as a chunk or as the record needs, or smaller if less room
+        is left. `unneeded` gets the spares that must be deleted before it is written."""
         self.pressed = False
         if needed <= self._chunk_size and self._spares:
             return self._spares.pop(), self._chunk_size

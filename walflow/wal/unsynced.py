@@ -15,8 +15,8 @@ UNSYNCED_CHUNKS: Final = 16  # that are full and kept open for their sync
 
 
 class Unsynced:
-    """`mode`: how the log syncs, as its cursor says it. `up_to`: all positions up to this one are synced. `running`: the
-    sync that was begun and has not ended. `full`: chunks that are open for a sync yet to come, or in the air."""
+    """`mode`: how the log syncs, as its cursor says it. `up_to`: all positions up to this one are synced. `running`:
+    the sync that was begun and has not ended. `full`: chunks that are open for a sync yet to come, or in the air."""
 
     def __init__(self, directory: Directory, mode: int) -> None:
         self.mode = mode

@@ -6,8 +6,8 @@
     run = pass_sound(window, seed, position)              the sound records in a window, without an object for each
 
 What readers do differently are parameters. `wanted`: a body is verified only from this position on, and before it the
-headers alone are. `last`, `limit`: how far records may go. Damage ends a run (`pass_sound`); the reader stops there, or looks:
-then it learns how far the damage goes, because the next sound header is searched for.
+headers alone are. `last`, `limit`: how far records may go. Damage ends a run (`pass_sound`); the reader stops there,
+or looks: then it learns how far the damage goes, because the next sound header is searched for.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,9 +32,9 @@ _unpack: Callable[[bytes, int], Prefix] = RECORD_PREFIX.unpack_from
 
 
 class RecordLook(NamedTuple):
-    """What lies at a place, up to `after`: positions up to `last`. Without a `header`, no sound one is there, and it goes up to
-    the next sound one; without that too (`ends`), as far as records may go. Without a `record`, its body is not sound, or is
-    not wanted."""
+    """What lies at a place, up to `after`: positions up to `last`. Without a `header`, no sound one is there, and it
+    goes up to the next sound one; without that too (`ends`), as far as records may go. Without a `record`, its body
+    is not sound, or is not wanted."""
 
     after: int
     last: int
@@ -52,8 +52,8 @@ def look(
     wanted: int = 0,
     doubt: Callable[[Pages, int], None] | None = None,
 ) -> RecordLook:
-    """`position`: of the record that should begin at `offset`. `doubt` is called where no sound header is, before the next one is
-    searched for: it may refuse by an exception."""
+    """`position`: of the record that should begin at `offset`. `doubt` is called where no sound header is, before the
+    next one is searched for: it may refuse by an exception."""
     header = _header_at(pages, seed, offset)
     if header is None or header[2] != position:
         if doubt is not None:
@@ -79,9 +79,9 @@ def looks(pages: Pages, chunk: Chunk, wanted: int = 0) -> Iterator[tuple[int, in
 
 
 class SoundRun(NamedTuple):
-    """Sound records, one behind the other. `behind`: in the window, where they end; `position`: of the record that follows. `header`:
-    of the last of them. `marked`: where the first record with the marked position or a higher one begins, -1 without one. `cut`: the
-    size of a wanted record that follows, and is not all in the window."""
+    """Sound records, one behind the other. `behind`: in the window, where they end; `position`: of the record that
+    follows. `header`: of the last of them. `marked`: where the first record with the marked position or a higher one
+    begins, -1 without one. `cut`: the size of a wanted record that follows, and is not all in the window."""
 
     behind: int
     position: int
@@ -103,9 +103,10 @@ def pass_sound(
     wanted: int = 0,
     mark: int = NEVER,
 ) -> SoundRun:
-    """Passes over the sound records from `index` on, up to the first that is damaged or cut off, that begins at `stop` or behind it,
-    or that has position `end` or a higher one. Much waits for this: a start, and every range that is read. `limit`: where in the
-    window's file records end at the latest, counted from the window's beginning, if that is behind the window's end."""
+    """Passes over the sound records from `index` on, up to the first that is damaged or cut off, that begins at
+    `stop` or behind it, or that has position `end` or a higher one. Much waits for this: a start, and every range
+    that is read. `limit`: where in the window's file records end at the latest, counted from the window's beginning,
+    if that is behind the window's end."""
     size = len(window)
     stop = min(stop, size - RECORD_START + 1)
     header: Prefix | None = None
@@ -163,7 +164,8 @@ def _body_at(pages: Pages, seed: int, offset: int, header: Prefix) -> Record | N
 
 
 def _resync(pages: Pages, seed: int, offset: int, expected: int) -> tuple[int, int] | None:
-    """Where the next sound header begins, from `offset` on, of a record at `expected` or above; and the position before it."""
+    """Where the next sound header begins, from `offset` on, of a record at `expected` or above;
+    and the position before it."""
     offset = (offset + 7) & ~7
     while (index := pages.find(offset, RECORD_START)) >= 0:
         found = pages.window.find(SYNC, index)

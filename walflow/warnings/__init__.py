@@ -1,4 +1,5 @@
-"""What `walflow check` warns of: a file a warning. Each file here is registered by being here, and has one `WarningKind`.
+"""What `walflow check` warns of: a file a warning. Each file here is registered by being here, and has one
+`WarningKind`.
 
 walflow check --list-warnings      all of them
 docs/reference/warnings.md         made from them

@@ -12,6 +12,6 @@ from walflow_kernel.calendar.civil import (
     civil_time as civil_time,
     zone as zone,
 )
+from walflow_kernel.calendar.date_reader import NotADate as NotADate, read as read, read_format as read_format
+from walflow_kernel.calendar.date_writer import written as written
 from walflow_kernel.calendar.formats import DateFormat as DateFormat, date_format as date_format
-from walflow_kernel.calendar.reading import NotADate as NotADate, read as read, read_format as read_format
-from walflow_kernel.calendar.writing import written as written

@@ -1,7 +1,7 @@
 """Date and time of day in a time zone, and days of the calendar.
 
-Time zones come from the package tzdata and not from the machine. So each machine, and each executor of Spark, gives the
-same answer.
+Time zones come from the package tzdata and not from the machine. So each machine, and each executor of Spark, gives
+the same answer.
 """
 
 import re

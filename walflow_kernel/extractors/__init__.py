@@ -2,9 +2,9 @@
 argument.
 
 `extractor` makes one when a file is loaded. There is one module for each type. Each extractor takes a string and
-returns what it found in it: a record, a number, a string or true. A value that is no string, and a string that does not
-match, give NO_MATCH. That is no error, because a `match` then tries its next case. Time and memory are in proportion to
-the length of the string, with any content.
+returns what it found in it: a record, a number, a string or true. A value that is no string, and a string that does
+not match, give NO_MATCH. That is no error, because a `match` then tries its next case. Time and memory are in
+proportion to the length of the string, with any content.
 """
 
 from collections.abc import Callable

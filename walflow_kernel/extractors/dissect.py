@@ -21,9 +21,9 @@ _ROLES: Final[dict[str, Role]] = {"?": "left out", "&": "by key", "+": "added"}
 
 
 class _Field(NamedTuple):
-    """`until`: the text at which the field ends. If it is None, the field ends at the nearest of `paddings`; if none of
-    them comes and `last` is set, at the end of the string. `joint` is put between the parts of a field that is appended
-    to."""
+    """`until`: the text at which the field ends. If it is None, the field ends at the nearest of `paddings`; if none
+    of them comes and `last` is set, at the end of the string. `joint` is put between the parts of a field that is
+    appended to."""
 
     name: str
     role: Role

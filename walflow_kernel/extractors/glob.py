@@ -1,5 +1,5 @@
-"""`glob|*.log|`: true for a string that matches as a whole. `?` is one character, `*` any number of characters, `[a-z]`
-one of these and `[!a-z]` one of all others."""
+"""`glob|*.log|`: true for a string that matches as a whole. `?` is one character, `*` any number of characters,
+`[a-z]` one of these and `[!a-z]` one of all others."""
 
 from functools import partial
 from typing import Final

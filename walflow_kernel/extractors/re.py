@@ -10,7 +10,8 @@ from walflow_kernel.extractors.contract import NO_MATCH, BadExtractor, Extract, 
 from walflow_kernel.std.re import Pattern, pattern
 
 NAMED: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*+\]|\(\?P?<(?=[^=!])([^>]*)>", re.DOTALL)
-"""The beginning of a named group; and, without a name, what is escaped or within brackets, for there is none in it."""
+"""The beginning of a named group; and, without a name, what is escaped or within brackets,
+for there is none in it."""
 
 
 def extractor(argument: str) -> Extract:

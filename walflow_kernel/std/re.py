@@ -47,10 +47,11 @@ class Pattern:
         return found
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        """From left to right. There is no empty match directly after a match, as in Rust, and none within a character.
+        """From left to right. There is no empty match directly after a match, as in Rust, and none within a
+        character.
 
-        `a(.*b)?` may look at all that follows for each `a`. RE2 does not say how far it has looked, so with such a pattern
-        each match counts as the rest of the text. Raises CannotApply where that is more than SEARCHED."""
+        `a(.*b)?` may look at all that follows for each `a`. RE2 does not say how far it has looked, so with such a
+        pattern each match counts as the rest of the text. Raises CannotApply where that is more than SEARCHED."""
         end = -1
         left, length = SEARCHED, len(text) if self._looks_ahead else 0
         for match in self._regex.finditer(text):
@@ -65,8 +66,8 @@ class Pattern:
 
 
 def _looks_ahead(pattern: str) -> bool:
-    """Whether a match may end long before the place up to which it was looked for: a part that takes any length is in a
-    choice, or in a group that is repeated or optional. Elsewhere a match ends where such a part does."""
+    """Whether a match may end long before the place up to which it was looked for: a part that takes any length is in
+    a choice, or in a group that is repeated or optional. Elsewhere a match ends where such a part does."""
     plain = _atoms.sub("x", pattern)
     return bool(_endless(plain)) and ("|" in plain or bool(_repeated(plain)))
 

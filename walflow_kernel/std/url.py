@@ -9,7 +9,8 @@ from walflow_kernel.std.string import encoded
 
 
 def encode(text: str) -> str:
-    """Encodes all characters but letters and digits, as in tremor: also `-`, `_`, `.` and `~`, which `quote` leaves."""
+    """Encodes all characters but letters and digits, as in tremor:
+    also `-`, `_`, `.` and `~`, which `quote` leaves."""
     plain = quote(encoded(text), safe="")
     return bounded(plain.replace("-", "%2D").replace("_", "%5F").replace(".", "%2E").replace("~", "%7E"))
 

@@ -1,8 +1,8 @@
 """The functions of `aggr::`: what each keeps in the slots of a frame.
 
-An event is added to all aggregates of a frame or to none: what could fail (a value that is no number) is looked at before.
-So all that a frame needs to know of how many values there were is its `count`. Adding and merging find it in the frame:
-`add` runs behind the counting of its event, `merge` before the counts are added up.
+An event is added to all aggregates of a frame or to none: what could fail (a value that is no number) is looked at
+before. So all that a frame needs to know of how many values there were is its `count`. Adding and merging find it in
+the frame: `add` runs behind the counting of its event, `merge` before the counts are added up.
 """
 
 import math
@@ -18,10 +18,10 @@ ITEM_BYTES: Final = 8  # of an array, for each of its items beside the item
 
 
 class Aggregate(NamedTuple):
-    """`keeps`: what its slots are called; two of the same arguments that keep the same have them in common. `start` gives the
-    slots of a window without events. `add` says how many bytes they have grown by; `held`, of an aggregate whose slots grow,
-    how many bytes beyond those of `start` they hold. `check` refuses what `add` could not take, before anything is added.
-    `result` is given the constant argument that the function has, or None."""
+    """`keeps`: what its slots are called; two of the same arguments that keep the same have them in common. `start`
+    gives the slots of a window without events. `add` says how many bytes they have grown by; `held`, of an aggregate
+    whose slots grow, how many bytes beyond those of `start` they hold. `check` refuses what `add` could not take,
+    before anything is added. `result` is given the constant argument that the function has, or None."""
 
     keeps: str
     start: Callable[[], list[object]]

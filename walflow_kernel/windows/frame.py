@@ -2,10 +2,10 @@
 
     [group, next, count, fill, slots of the first aggregate, of the second, …]
 
-`group` is the group's array, as the language sees it; `next` the frame of the window behind this one, or None. `count`:
-events; 0 where the window is not open. `fill`: of a window with a size how much of it is used, of one with an interval
-when it is due, in nanoseconds. Of one with a `state` the cell of its state, with two numbers more if it has a script for ticks:
-when the last event of its group came, and the next tick, or 0.
+`group` is the group's array, as the language sees it; `next` the frame of the window behind this one, or None.
+`count`: events; 0 where the window is not open. `fill`: of a window with a size how much of it is used, of one with
+an interval when it is due, in nanoseconds. Of one with a `state` the cell of its state, with two numbers more if it
+has a script for ticks: when the last event of its group came, and the next tick, or 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -18,7 +18,8 @@ from walflow_kernel.windows.sketches import percentiles as wanted
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction(Function):
-    """`aggregate` is None for `cardinality`, which is about the groups. `option` reads the constant second argument."""
+    """`aggregate` is None for `cardinality`, which is about the groups.
+    `option` reads the constant second argument."""
 
     aggregate: Aggregate | None
     option: Callable[[Any], object] | None

@@ -1,5 +1,5 @@
-"""Which events belong to one group: those whose values of `group by` have the same JSON text, with the keys of records in
-order. So 1 and 1.0 are two groups, and so are 1 and true.
+"""Which events belong to one group: those whose values of `group by` have the same JSON text, with the keys of
+records in order. So 1 and 1.0 are two groups, and so are 1 and true.
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -30,8 +30,8 @@ def with_text(values: Sequence[object]) -> list[object]:
 
 
 class Known:
-    """Frames by the values of their groups, where all are strings: to find one costs no text then. It is no state, and is
-    made anew where the groups are not those that it knows."""
+    """Frames by the values of their groups, where all are strings: to find one costs no text then. It is no state,
+    and is made anew where the groups are not those that it knows."""
 
     __slots__ = ("frames", "groups")
 
@@ -72,8 +72,8 @@ def _key_of(values: Sequence[object]) -> object:
 
 
 def combined(parts: Sequence[tuple[object, bool]]) -> Sequence[list[object]]:
-    """The groups that an event belongs to. `parts`: the value of each expression, and whether each of its elements is a
-    group of its own (`each`). None for an empty array."""
+    """The groups that an event belongs to. `parts`: the value of each expression, and whether each of its elements is
+    a group of its own (`each`). None for an empty array."""
     found: list[list[object]] = [[]]
     for value, each in parts:
         if each:

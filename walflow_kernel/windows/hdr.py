@@ -15,7 +15,7 @@ LARGEST: Final = (1 << 62) - 1
 _hdr: Any = None  # Any: the library has no types
 try:
     from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]
-except ImportError:  # a flow with `hdr` is refused, and so is an executor: `walflow_kernel.shipping.NEEDS`
+except ImportError:  # a flow with `hdr` is refused, and so is an executor: `walflow_kernel.shipped.NEEDS`
     pass
 else:
     _hdr = HdrHistogram(1, LARGEST, 2)

@@ -1,5 +1,5 @@
-"""What events are looked at for: the script of a window gives a time in nanoseconds, or how much of the window's size an
-event takes; most aggregates take a number."""
+"""What events are looked at for: the script of a window gives a time in nanoseconds, or how much of the window's size
+an event takes; most aggregates take a number."""
 
 from typing import Final
 

@@ -1,8 +1,9 @@
 """Percentiles: `hdr` in the buckets of HdrHistogram, `dds` in those of DDSketch. What both do is here.
 
-A histogram of the library is 58 KB, takes 0.1 ms to make and 70 ms to ask for its mean. So a frame keeps plain values: those
-that came last as they are, the others as a list of buckets with their counts. The libraries say which bucket a number
-falls into and what a bucket stands for; a test holds that the answers are those of the libraries' own histograms.
+A histogram of the library is 58 KB, takes 0.1 ms to make and 70 ms to ask for its mean. So a frame keeps plain
+values: those that came last as they are, the others as a list of buckets with their counts. The libraries say which
+bucket a number falls into and what a bucket stands for; a test holds that the answers are those of the libraries' own
+histograms.
 """
 
 from collections import Counter

@@ -1,11 +1,12 @@
 """When time alone looks at windows: at multiples of 100 ms, before any later event.
 
-A window with an interval is closed at the first one at which it is due. Windows of one select and one interval open in the
-order of time, so they are due in that order: what waits is a list.
+A window with an interval is closed at the first one at which it is due. Windows of one select and one interval open
+in the order of time, so they are due in that order: what waits is a list.
 
-A window with a script for ticks runs it at each of them, while its group has a window that is open. In a group that has been quiet
-for a minute, ticks become rarer: the time between two is a three-hundredth of the time without an event, at most. So an hour
-that a log says nothing of is 2,000 ticks a group and not 36,000, and a clock that jumps from 1970 is 10,000.
+A window with a script for ticks runs it at each of them, while its group has a window that is open. In a group that
+has been quiet for a minute, ticks become rarer: the time between two is a three-hundredth of the time without an
+event, at most. So an hour that a log says nothing of is 2,000 ticks a group and not 36,000, and a clock that jumps
+from 1970 is 10,000.
 """
 
 from collections.abc import Iterator, Sequence
@@ -71,15 +72,16 @@ def _put(waiting: Waiting, tick: int, group: str) -> None:
 
 
 def ticks_at(frame: Frame, at: int) -> bool:
-    """Whether the script for ticks has something to do: since then its window may have closed, or an event may have come."""
+    """Whether the script for ticks has something to do: since then its window may have closed,
+    or an event may have come."""
     kept = frame[FILL]
     return bool(kept) and kept[NEXT_TICK] == at
 
 
 def due_by(now: int, lists: Sequence[Waiting], room: Room) -> Iterator[tuple[int, int, str]]:
-    """What is due by now, taken off its list: the tick, the list's number, the group. In the order of time; of one tick in
-    the order of the lists. What is closed on the way may add to them, for later ticks. It ends early where there is no more
-    room; what is left stays on its list."""
+    """What is due by now, taken off its list: the tick, the list's number, the group. In the order of time; of one
+    tick in the order of the lists. What is closed on the way may add to them, for later ticks. It ends early where
+    there is no more room; what is left stays on its list."""
     while True:
         heads = [(waiting[0][0], number) for number, waiting in enumerate(lists) if waiting]
         if not heads or min(heads)[0] > now:

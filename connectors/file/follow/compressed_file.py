@@ -10,9 +10,9 @@ import stat
 from typing import Final, Self
 
 from connectors.file.checksum import crc32c
+from connectors.file.file_source import ALGORITHMS
 from connectors.file.follow.files_found import Identity
 from connectors.file.follow.plain_file import HEAD_BYTES, LAST_BYTES, Elsewhere, Head, Rewritten, TooShort
-from connectors.file.reading import ALGORITHMS
 from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
 
 PACKED_BYTES: Final = 64 << 10  # read at a time

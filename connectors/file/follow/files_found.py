@@ -7,8 +7,8 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from connectors.file.file_source import ALGORITHMS
 from connectors.file.follow.walk import Walked, walk
-from connectors.file.reading import ALGORITHMS
 
 Walker = Callable[[str], Walked]
 Identity = tuple[int, int]  # device, inode

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from connectors.file.appending import boot_id
+from connectors.file.appended_file import boot_id
 from connectors.file.follow.checkpoint import FollowCheckpoint, FollowMarks, NoCheckpoint
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.followed_files import FollowedFiles, Following

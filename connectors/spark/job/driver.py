@@ -149,7 +149,8 @@ class Driver:
         return explained(outcome, driver_log) or DriverEnd(_death(await process.wait(), driver_log.decisive))
 
     def _find_token(self) -> str:
-        """Finds the token's file, which the driver reads: no environment and no command line contains the token itself."""
+        """Finds the token's file, which the driver reads: no environment and no command line contains the token
+        itself."""
         if self._token_file or self._config.token is None:
             return os.path.abspath(self._token_file)
         copy = self._scratch / "token"
@@ -225,7 +226,8 @@ class Measures:
 
 
 def make_plan(config: SparkConfig, half: Half | None, address: Address, scratch: Path) -> dict[str, object]:
-    """The plan for the driver: `pyspark_walflow.query.Plan`, except the address that it reports to. Raises OSError."""
+    """The plan for the driver: `pyspark_walflow.query.Plan`, except the address that it reports to.
+    Raises OSError."""
     scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = {
         "host": _reachable(address, config.master),
@@ -280,8 +282,8 @@ def command(config: SparkConfig) -> list[str]:
 
 
 def environment_of(config: SparkConfig, plan: Mapping[str, object]) -> dict[str, str]:
-    """The driver's environment: the variables that it needs and those that the flow names, never the token, because the
-    JVM and its workers can read all of it."""
+    """The driver's environment: the variables that it needs and those that the flow names, never the token, because
+    the JVM and its workers can read all of it."""
     already = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(plan["package"]), *([already] if already else [])])
     passed = [*PASSED, *config.environment]

@@ -68,8 +68,8 @@ class Publications:
         return self._queries.get(query)
 
     def load(self) -> str:
-        """Loads the file. Returns a line about its damage, or "". A damaged file is moved aside, and it is then unknown
-        what was published. Raises OSError."""
+        """Loads the file. Returns a line about its damage, or "". A damaged file is moved aside, and it is then
+        unknown what was published. Raises OSError."""
         directory = self._directory
         names = directory.disk.names(directory.path)
         if f"{FILE}.tmp" in names:

@@ -7,7 +7,7 @@ from typing import Final, Self, TypeVar
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.results.publications import Publications
-from connectors.spark.results.publishing import Publishing
+from connectors.spark.results.publisher import Publisher
 from connectors.spark.results.result_log import TAG_BYTES, ResultLog
 from connectors.spark.results.staging import Staging, StagingLimits, StagingRun
 from connectors.spark.serial_tasks import SerialTasks
@@ -24,7 +24,7 @@ class Results:
     """The interface for sessions. Its methods raise RequestRefused."""
 
     def __init__(
-        self, out: Outlet, log: ResultLog, staging: Staging, publishing: Publishing, thread: ThreadPoolExecutor
+        self, out: Outlet, log: ResultLog, staging: Staging, publishing: Publisher, thread: ThreadPoolExecutor
     ) -> None:
         self.log = log
         self._out = out
@@ -43,8 +43,9 @@ class Results:
         disk: Disk | None = None,
         run: StagingRun | None = None,
     ) -> Self:
-        """Opens the results, and completes a publication that a crash interrupted. `run`: how staging leaves the loop;
-        by default on its own thread, because it must not delay commits. Raises Unusable, DiskFull or FailStop."""
+        """Opens the results, and completes a publication that a crash interrupted. `run`: how staging leaves the
+        loop; by default on its own thread, because it must not delay commits.
+        Raises Unusable, DiskFull or FailStop."""
         thread = ThreadPoolExecutor(1, "staging")
 
         def on_thread(call: Callable[[], T]) -> Awaitable[T]:
@@ -68,7 +69,7 @@ class Results:
             raise
         out.gauge("spark_staged_bytes", lambda: staging.size)
         rows = ResultLog(log, inlet, out)
-        publishing = Publishing(publications, staging, rows, out, config.max_result_bytes)
+        publishing = Publisher(publications, staging, rows, out, config.max_result_bytes)
         results = cls(out, rows, staging, publishing, thread)
         results._turns.begin(publishing.resume)
         out.scheduler.call_later(SWEEP_SECONDS, results._sweep)

@@ -1,7 +1,8 @@
 """What Spark's tasks have written and is not published yet: a file each, `<name>.<rows>`, its lines and no more.
 
 Spark cannot always say what is to be thrown away: when one task fails, those that had finished are not named to
-`abort`. So what is not asked for is removed after an hour. A restart keeps whole files: the driver may be about to publish them.
+`abort`. So what is not asked for is removed after an hour. A restart keeps whole files: the driver may be about to
+publish them.
 """
 
 import errno

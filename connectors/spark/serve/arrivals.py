@@ -1,6 +1,6 @@
-"""When the events of which positions arrived, for `LOCATE`. Clocks step back, so no order in time is relied on: a stretch
-of positions has its earliest and its latest time. What is written while the daemon runs is noted as it is written; what was
-in the log before is read once, when it is asked for first."""
+"""When the events of which positions arrived, for `LOCATE`. Clocks step back, so no order in time is relied on: a
+stretch of positions has its earliest and its latest time. What is written while the daemon runs is noted as it is
+written; what was in the log before is read once, when it is asked for first."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator

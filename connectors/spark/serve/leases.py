@@ -28,7 +28,8 @@ class Leases:
             raise _refusal(consumer, held, scan, who)
 
     def take(self, consumer: str, text: str, scan: str, who: str, link: SparkLink) -> None:
-        """Takes the lease. The same text takes over from an older connection, which is closed. Raises RequestRefused."""
+        """Takes the lease. The same text takes over from an older connection, which is closed.
+        Raises RequestRefused."""
         self.check(consumer, text, scan, who)
         held = self._held.get(consumer)
         now = datetime.datetime.now(datetime.UTC)
@@ -52,9 +53,9 @@ def _refusal(consumer: str, held: Lease, scan: str, who: str) -> RequestRefused:
     if scan and held.scan and scan != held.scan:
         return RequestRefused(
             Code.TAKEN,
-            f"consumer {consumer!r} is read by {holder}, and {who} asks for it too. A consumer is read once: a second "
-            "query, or a second read of the stream within one query, needs a load() with a consumer of its own, which "
-            "the flow declares",
+            f"consumer {consumer!r} is read by {holder}, and {who} asks for it too. A consumer is read once: a "
+            "second query, or a second read of the stream within one query, needs a load() with a consumer of its "
+            "own, which the flow declares",
         )
     return RequestRefused(
         Code.LEASED, f"consumer {consumer!r} is planned by {holder}; stop that query, or declare another consumer"

@@ -1,5 +1,5 @@
-"""One connection as frames: incoming bytes are divided and checked, outgoing frames wait for the peer. The peer may be
-any program."""
+"""One connection as frames: incoming bytes are divided and checked, outgoing frames wait for the peer. The peer may
+be any program."""
 
 import asyncio
 import re
@@ -200,8 +200,8 @@ class SparkLink(asyncio.Protocol):
         self.close()
 
     def _pause(self) -> None:
-        """Each time that there is too much, not only the first: uvloop begins to read once `connection_made` has returned,
-        also if that has paused it."""
+        """Each time that there is too much, not only the first: uvloop begins to read once `connection_made` has
+        returned, also if that has paused it."""
         if not self.over:
             self._paused = True
             self.transport.pause_reading()

@@ -1,5 +1,5 @@
-"""The port for Spark: it decides which peers are accepted, and when a session ends. A mistake of a peer is one line, to
-the peer and to the log."""
+"""The port for Spark: it decides which peers are accepted, and when a session ends. A mistake of a peer is one line,
+to the peer and to the log."""
 
 import asyncio
 import socket
@@ -70,7 +70,8 @@ class SparkBridge:
             await self._close()
 
     def hand_over(self, sock: socket.socket, address: object, received: bytes) -> None:
-        """Takes over a connection that another listener accepted and that began like a walflow client. It has no TLS."""
+        """Takes over a connection that another listener accepted and that began like a walflow client.
+        It has no TLS."""
         if self._tls is not None:
             error = RequestRefused(Code.DENIED, "this port has no TLS, and the bridge wants it")
             self._say(_named(address), error)
@@ -136,7 +137,8 @@ class SparkBridge:
         self._tasks[link] = asyncio.get_running_loop().create_task(self._talk(session, link))
 
     def _make_room(self) -> bool:
-        """Makes room for one more connection: closes the oldest that has proved nothing. A TLS handshake is no proof."""
+        """Makes room for one more connection: closes the oldest that has proved nothing.
+        A TLS handshake is no proof."""
         if len(self._places) < self._max_connections:
             return True
         for link, peer in self._places.items():

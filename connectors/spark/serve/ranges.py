@@ -38,7 +38,8 @@ class LostRange(NamedTuple):
 
 
 class RecordsPlace(NamedTuple):
-    """Whole records: bytes `offset` up to, but not including, `limit` of the file `path`. `seed`: of their checksums."""
+    """Whole records: bytes `offset` up to, but not including, `limit` of the file `path`.
+    `seed`: of their checksums."""
 
     path: str
     seed: int
@@ -92,8 +93,8 @@ class LogRanges:
         )
 
     async def read(self, first: int, end: int, *, summed: bool = True) -> AsyncGenerator[Data | LostRange]:
-        """Reads the whole range in order. Close it. `summed` False: the frames have no checksum, only their records have.
-        Raises RequestRefused."""
+        """Reads the whole range in order. Close it. `summed` False: the frames have no checksum, only their records
+        have. Raises RequestRefused."""
         for low, high, skipped in self._parts(first, end):
             async with aclosing(self._read(low, high, summed=summed)) as found:
                 async for one in found:
@@ -104,8 +105,8 @@ class LogRanges:
                     low = low + one.rows if isinstance(one, Data) else one.last + 1
 
     def places(self, first: int, end: int) -> list[RecordsPlace]:
-        """Where the records of the range lie, in order, for a peer that reads the files itself. Empty if a part of the range has no
-        event to send: then `read` says what there is instead."""
+        """Where the records of the range lie, in order, for a peer that reads the files itself. Empty if a part of
+        the range has no event to send: then `read` says what there is instead."""
         if any(skipped for _, _, skipped in self._parts(first, end)):
             return []
         return [
@@ -119,8 +120,8 @@ class LogRanges:
         ]
 
     def _parts(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """The parts of the range. The last element says whether a part is acked: acked positions above every consumer's
-        position are damaged or were skipped."""
+        """The parts of the range. The last element says whether a part is acked: acked positions above every
+        consumer's position are damaged or were skipped."""
         at = first
         for low, last in self._log.unacked(first, end - 1):
             if at < low:

@@ -1,5 +1,5 @@
-"""The session of one peer: proof of both sides, then one request at a time. docs/reference/spark-protocol.md describes
-it."""
+"""The session of one peer: proof of both sides, then one request at a time. docs/reference/spark-protocol.md
+describes it."""
 
 import asyncio
 import re
@@ -110,8 +110,8 @@ class Session:
         if wanted is not None and wanted != self._bridge.log_id:
             raise RequestRefused(
                 Code.WRONG_LOG,
-                f"the log here is {self._bridge.log_id}, and {str(wanted)[:64]!r} was asked for: a checkpoint belongs "
-                "to the log that it began with",
+                f"the log here is {self._bridge.log_id}, and {str(wanted)[:64]!r} was asked for: a checkpoint "
+                "belongs to the log that it began with",
             )
         self.right = right
         self._link.frames.limit = wire.MAX_CONTROL

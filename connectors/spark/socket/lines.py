@@ -1,8 +1,8 @@
 """A log's events as Spark's socket source takes them: each is one line.
 
-That source, Java's `readLine` under it, ends a line at a newline and at a carriage return. In JSON both can only stand
-between tokens, and become spaces there. In any other event they are written as JSON would escape them, `\\n` and `\\r`,
-and nothing else is: every other event is the bytes it was.
+That source, Java's `readLine` under it, ends a line at a newline and at a carriage return. In JSON both can only
+stand between tokens, and become spaces there. In any other event they are written as JSON would escape them, `\\n`
+and `\\r`, and nothing else is: every other event is the bytes it was.
 """
 
 from typing import NamedTuple

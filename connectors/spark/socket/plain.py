@@ -12,7 +12,7 @@ from typing import Final
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.consumers import PLAIN
-from connectors.spark.socket.sending import Sending, readable
+from connectors.spark.socket.sent_lines import SentLines, readable
 from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from walflow import Half
@@ -31,7 +31,8 @@ HandOver = Callable[[socket.socket, object, bytes], None]
 
 
 class PlainPort:
-    """`hand_over` gets a connection that sent the bridge's preface, the peer's address and the bytes that were read."""
+    """`hand_over` gets a connection that sent the bridge's preface,
+    the peer's address and the bytes that were read."""
 
     def __init__(self, config: SparkConfig, served: ServedLog, half: Half, hand_over: HandOver) -> None:
         assert config.socket_address is not None
@@ -39,7 +40,7 @@ class PlainPort:
         self._consumers = served.consumers
         self._half = half
         self._hand_over = hand_over
-        self._sending = Sending(served, half, config.max_lines_per_second)
+        self._sending = SentLines(served, half, config.max_lines_per_second)
         self._refused = half.counter("refused_connections_total")
         self._reader = ""  # who it is
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 
 import walflow_kernel.calendar.civil
 from walflow_kernel.calendar import UTC, NotADate, civil_time, date_format, read, read_format, written, zone
+from walflow_kernel.calendar.date_reader import _READERS
+from walflow_kernel.calendar.date_writer import _NUMBERS, _TEXTS
 from walflow_kernel.calendar.formats import FIELDS
-from walflow_kernel.calendar.reading import _READERS
-from walflow_kernel.calendar.writing import _NUMBERS, _TEXTS
 from walflow_kernel.errors import CannotApply
 from walflow_kernel.values import LEAST, MOST
 

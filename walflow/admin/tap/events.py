@@ -26,9 +26,9 @@ class TapEventBytes(msgspec.Struct):
 
 
 class TapEvent(msgspec.Struct, omit_defaults=True):
-    """`event` is the event; at an err port that is the record of `error`, `source`, `at` and `event`. `bytes` is base64
-    of an event that has no JSON form, or with `raw`. `omitted` says why neither is there. `received`: when the event
-    came to its source."""
+    """`event` is the event; at an err port that is the record of `error`, `source`, `at` and `event`. `bytes` is
+    base64 of an event that has no JSON form, or with `raw`. `omitted` says why neither is there. `received`: when the
+    event came to its source."""
 
     port: str
     received: str

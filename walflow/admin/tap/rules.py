@@ -9,7 +9,8 @@ ANY: Final = "*"
 
 
 class RedactedPath(NamedTuple):
-    """`of`: event or `$`. `keys`: the members on the way; `*` is any member. An array counts as each of its elements."""
+    """`of`: event or `$`. `keys`: the members on the way; `*` is any member.
+    An array counts as each of its elements."""
 
     of: str
     keys: tuple[str, ...]

@@ -28,8 +28,8 @@ class TakenBlock(NamedTuple):
 
 
 class Sampler:
-    """`events` and `size` count all that passed. `arrived` is called when a block is taken. Whatever comes while nothing
-    is wanted passes uncopied."""
+    """`events` and `size` count all that passed. `arrived` is called when a block is taken. Whatever comes while
+    nothing is wanted passes uncopied."""
 
     def __init__(self, arrived: Callable[[], None]) -> None:
         self.events = 0

@@ -1,7 +1,8 @@
 """The condition of a tap: an expression of the flow language, compiled as that of a select is.
 
-A condition comes from any client of the admin interface, and is evaluated on the daemon's loop. So it takes no more steps than STEPS for one event: it has
-no loop and makes nothing large, so a step for each byte of the event and each LETTERS of the text is enough."""
+A condition comes from any client of the admin interface, and is evaluated on the daemon's loop. So it takes no more
+steps than STEPS for one event: it has no loop and makes nothing large, so a step for each byte of the event and each
+LETTERS of the text is enough."""
 
 import re
 from collections.abc import Sequence

@@ -42,8 +42,8 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """`label`: the ports that are not the usual ones, and the name of a lane where it parts from the others. `err`: what
-    was rejected goes along it. `lane`: the number of the lane, if the events of one lane alone go along it."""
+    """`label`: the ports that are not the usual ones, and the name of a lane where it parts from the others. `err`:
+    what was rejected goes along it. `lane`: the number of the lane, if the events of one lane alone go along it."""
 
     source: NodeId
     target: NodeId

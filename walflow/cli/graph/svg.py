@@ -85,7 +85,9 @@ def _document(
     boxes = {node: rect for flow in drawn.values() for node, rect in flow.boxes.items()}
     for name, flow in drawn.items():
         yield f'<rect class="flow" rx="8" {_at(flow.frame)}/>'
-        yield f'<text class="title" x="{flow.frame.x + PADDING:.0f}" y="{flow.frame.y + 18:.0f}">{escape(name)}</text>'
+        yield (
+            f'<text class="title" x="{flow.frame.x + PADDING:.0f}" y="{flow.frame.y + 18:.0f}">{escape(name)}</text>'
+        )
     for arrow in picture.arrows:
         yield from _arrow(arrow, boxes, drawn[arrow.source.flow].frame)
     for flow_boxes in picture.flows.values():

@@ -1,8 +1,8 @@
 """`walflow lsp`: a language server for editors, over stdin and stdout.
 
 `server` speaks the protocol, by pygls. What it asks is here without the protocol, so that a test needs no server:
-`examine` is `walflow check` of a text that may not be saved, `edited` is that text with its tokens and its tree, `pointed`
-says what stands at a place of it, and `hover`, `complete` and `goto` answer from that.
+`examine` is `walflow check` of a text that may not be saved, `edited` is that text with its tokens and its tree,
+`pointed` says what stands at a place of it, and `hover`, `complete` and `goto` answer from that.
 """
 
 import typer

@@ -17,7 +17,8 @@ _KINDS: Final = ("CONNECTOR", "PIPELINE", "OPERATOR", "SCRIPT", "WINDOW", "FLOW"
 
 
 class Defined(NamedTuple):
-    """`kind`: connector, pipeline, operator, script, window, flow, fn, const. `scope`: the flow or pipeline around it."""
+    """`kind`: connector, pipeline, operator, script, window, flow, fn, const.
+    `scope`: the flow or pipeline around it."""
 
     kind: str
     name: str

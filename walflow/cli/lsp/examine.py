@@ -23,8 +23,8 @@ NOTHING_PROMISED: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Examined:
-    """`found`: each with a span in the text. `promised`: what nodes guarantee, by `connector/NAME`; empty if there is an
-    error."""
+    """`found`: each with a span in the text. `promised`: what nodes guarantee, by `connector/NAME`; empty if there is
+    an error."""
 
     found: Sequence[Diagnostic]
     promised: Mapping[str, Sequence[str]]
@@ -68,7 +68,8 @@ def _is_script(source: Source) -> bool:
 
 
 def _placed(found: Sequence[Diagnostic], source: Source) -> list[Diagnostic]:
-    """Each at a place of this text: what is wrong in a module stands at its `use`, what is wrong in no line at the first."""
+    """Each at a place of this text: what is wrong in a module stands at its `use`,
+    what is wrong in no line at the first."""
     placed: list[Diagnostic] = []
     for one in in_order(found):
         if one.span is not None and one.span.source.name == source.name:

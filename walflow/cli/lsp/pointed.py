@@ -19,7 +19,8 @@ _STREAMS: Final = ("operator", "script", "pipeline", "stream")
 
 
 class Within(NamedTuple):
-    """The `with` of a definition: of a connector or an operator of type `of`. `path`: the keys around, from the outside."""
+    """The `with` of a definition: of a connector or an operator of type `of`.
+    `path`: the keys around, from the outside."""
 
     kind: str
     of: str

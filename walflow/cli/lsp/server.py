@@ -1,7 +1,7 @@
 """The protocol, by pygls. One thread reads and checks texts, so that the loop always takes the next message.
 
-A change asks for a check. While one runs, further changes are one more check of the newest texts: a client that sends a
-hundred changes a second gets the last one checked, and the queue holds one check for each file.
+A change asks for a check. While one runs, further changes are one more check of the newest texts: a client that sends
+a hundred changes a second gets the last one checked, and the queue holds one check for each file.
 """
 
 import asyncio

@@ -21,7 +21,8 @@ OURS: Final = ("connectors", "pyspark_walflow", "walflow", "walflow_kernel")
 
 
 class Starter(NamedTuple):
-    """`then`: commands to type next. `stands_for`: of a Python package, the word that its own name takes the place of.
+    """`then`: commands to type next. `stands_for`: of a Python package,
+    the word that its own name takes the place of.
     `taken`: names that walflow knows already. `folders`: empty ones that the flow needs."""
 
     what: str

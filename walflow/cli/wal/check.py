@@ -61,6 +61,7 @@ def _check_lines(view: "View", findings: "list[Finding]") -> list[str]:
     if count:
         path = shlex.quote(view.directory.path)
         lines.append(
-            f"the log still opens, and reports lost events when it reaches them; to report them now: walflow wal repair {path}"
+            "the log still opens, and reports lost events when it reaches them; to report them now: "
+            f"walflow wal repair {path}"
         )
     return lines

@@ -20,8 +20,8 @@ def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
     """Print a whole log as lines of JSON, for `walflow wal import`. Changes nothing and takes no lock.
 
     The first line describes the log. If it has several lanes, the next lines say what each sink has acked. Then each
-    record is one line: its positions, how many of them are acked, time of arrival, source, codec, framing, metadata and
-    payload. With --from or --to, all other positions count as acked.
+    record is one line: its positions, how many of them are acked, time of arrival, source, codec, framing, metadata
+    and payload. With --from or --to, all other positions count as acked.
     Records that cannot be read are reported on stderr. If they were not acked, they are also a line, so that the
     imported log reports them as lost.
 

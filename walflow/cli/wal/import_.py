@@ -41,11 +41,11 @@ class BadLine(WalflowError):
 
 
 def import_(path: Target, file: Source = "-", chunk_size: ChunkSize = 64 << 20, as_json: AsJson = False) -> None:
-    """Make a log from the lines that `walflow wal export` printed: with the same positions, acks, metadata and records. A
-    sink gets what it had not acked.
+    """Make a log from the lines that `walflow wal export` printed: with the same positions, acks, metadata and
+    records. A sink gets what it had not acked.
 
-    The log is built in PATH.importing and renamed to PATH when all of it is on disk. So PATH is a complete log or does
-    not exist.
+    The log is built in PATH.importing and renamed to PATH when all of it is on disk. So PATH is a complete log or
+    does not exist.
 
     Exit codes: 0 done, 65 a line is wrong, 66 FILE cannot be read, 73 PATH exists already, 74 the disk fails, 75
     another process imports to PATH.
@@ -97,13 +97,17 @@ def _import(path: str, name: str, lines: BinaryIO, read: Callable[[int], None], 
 
 
 def _told(known: dict[str, object]) -> str:
-    line = "imported: {path} with {records} records, acked to {low}, durable to {durable}, {backlog_events} events to deliver"
+    line = (
+        "imported: {path} with {records} records, acked to {low}, durable to {durable}, "
+        "{backlog_events} events to deliver"
+    )
     more = "; {ranges_left_out} ranges of acked positions do not fit the cursor and are delivered again"
     return (line + (more if known["ranges_left_out"] else "")).format(**known)
 
 
 class ImportReport:
-    """Reads the lines and checks them: every position up to `durable` must be acked, in a record, or reported as lost."""
+    """Reads the lines and checks them: every position up to `durable` must be acked, in a record,
+    or reported as lost."""
 
     def __init__(self, name: str, lines: BinaryIO, read: Callable[[int], None]) -> None:
         self._name = name

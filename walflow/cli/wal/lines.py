@@ -36,7 +36,8 @@ class LogLine(msgspec.Struct, tag="log", tag_field="kind", forbid_unknown_fields
 
 
 class MarkLine(msgspec.Struct, tag="mark", tag_field="kind", forbid_unknown_fields=True):
-    """What one of several sinks has acked: all up to `low`, and the `ranges` above it. They come behind the first line."""
+    """What one of several sinks has acked: all up to `low`, and the `ranges` above it.
+    They come behind the first line."""
 
     name: str
     low: int
@@ -44,7 +45,8 @@ class MarkLine(msgspec.Struct, tag="mark", tag_field="kind", forbid_unknown_fiel
 
 
 class ExportLine(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields=True):
-    """One record: `count` events from `position` on, so many of them `acked`. Either `tag_base64` or the rest of it."""
+    """One record: `count` events from `position` on, so many of them `acked`.
+    Either `tag_base64` or the rest of it."""
 
     position: int
     count: int

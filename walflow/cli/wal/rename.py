@@ -19,12 +19,12 @@ def rename(
 ) -> None:
     """Rename the mark of a sink, after it got another name in the flow file.
 
-    Stop the daemon first. Without this, a sink with a new name is a new sink: it gets again what it acked before other
-    sinks did. No event is lost either way. A log that an older walflow wrote may have one mark for a lane of several
-    sinks, by all their names, as near+far.
+    Stop the daemon first. Without this, a sink with a new name is a new sink: it gets again what it acked before
+    other sinks did. No event is lost either way. A log that an older walflow wrote may have one mark for a lane of
+    several sinks, by all their names, as near+far.
 
-    Exit codes: 0 renamed; 1 the log has no mark of OLD, or has one of NEW; 74 not a log, or its disk fails; 75 another
-    process uses the log.
+    Exit codes: 0 renamed; 1 the log has no mark of OLD, or has one of NEW; 74 not a log, or its disk fails; 75
+    another process uses the log.
     """
     from walflow.wal.tools.inspect import look
     from walflow.wal.tools.rename import CannotRename, rename as rename_mark

@@ -87,11 +87,11 @@ def repair(
     is moved to quarantine/.
 
     Stop the daemon first. Nothing is deleted: data that would be overwritten is copied to quarantine/. So is the rest
-    of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, because it cannot
-    ask.
+    of events that cannot be read, with a report that they are lost. --json needs --dry-run or --yes, because it
+    cannot ask.
 
-    Exit codes: 0 the log opens (with --dry-run: nothing needs to be done); 1 something needs to be done and was not; 74
-    a person must do something first, which the lines name; 75 another process uses the log.
+    Exit codes: 0 the log opens (with --dry-run: nothing needs to be done); 1 something needs to be done and was not;
+    74 a person must do something first, which the lines name; 75 another process uses the log.
     """
     if as_json and not (dry_run or yes):
         raise end("--json needs --dry-run or --yes", EX_USAGE)

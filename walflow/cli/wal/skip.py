@@ -40,12 +40,12 @@ def skip(
 ) -> None:
     """Skip an event that no sink accepts: it counts as acked and is not sent again.
 
-    Stop the daemon first, and try with --dry-run. The event's record is copied to quarantine/, with a report that says
-    who skipped which positions, and when. Other events of that record are still delivered.
+    Stop the daemon first, and try with --dry-run. The event's record is copied to quarantine/, with a report that
+    says who skipped which positions, and when. Other events of that record are still delivered.
 
-    Exit codes: 0 skipped, or shown with --dry-run; 1 nothing to skip (the position is not in the log, or is acked); 74
-    not a log, or its disk fails (then run it again: the cursor may have been written or not); 75 another process uses
-    the log.
+    Exit codes: 0 skipped, or shown with --dry-run; 1 nothing to skip (the position is not in the log, or is acked);
+    74 not a log, or its disk fails (then run it again: the cursor may have been written or not); 75 another process
+    uses the log.
     """
     from walflow.wal.tools.skip import NothingToSkip
 

@@ -108,8 +108,8 @@ def stdout() -> BinaryIO:
 
 @contextmanager
 def progress(what: str, *, beside: bool = False) -> "Generator[Callable[[int], Read]]":
-    """A progress bar on stderr, if stderr is a terminal. `beside`: only if stdout, which gets many lines meanwhile, is
-    no terminal."""
+    """A progress bar on stderr, if stderr is a terminal. `beside`: only if stdout, which gets many lines meanwhile,
+    is no terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
     shown = console.is_terminal and not (beside and sys.stdout is not None and sys.stdout.isatty())

@@ -1,10 +1,12 @@
 """Syslog messages: RFC 5424 and RFC 3164 (BSD), read as tremor reads them, and written.
 
-Any text is a message of some kind: what is no RFC 5424 is read as RFC 3164, and what has no header of that either is all
-`msg`. So only text that is not UTF-8 is refused, a whole read is validated at once, and no part of a text is dropped.
+Any text is a message of some kind: what is no RFC 5424 is read as RFC 3164, and what has no header of that either is
+all `msg`. So only text that is not UTF-8 is refused, a whole read is validated at once, and no part of a text is
+dropped.
 
-An RFC 3164 timestamp has no year: it is the latest in which the time is not more than a week ahead of the time at which walflow
-has received the event. No clock is read, so an event that comes from a log has the same year again, whenever it comes.
+An RFC 3164 timestamp has no year: it is the latest in which the time is not more than a week ahead of the time at
+which walflow has received the event. No clock is read, so an event that comes from a log has the same year again,
+whenever it comes.
 """
 
 from collections.abc import Mapping
@@ -14,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 from walflow.codecs.parts import bytes_of, record_of, text_of
 from walflow.codecs.string import STRING
-from walflow.codecs.syslog.reading import reader
-from walflow.codecs.syslog.writing import written
+from walflow.codecs.syslog.reader import reader
+from walflow.codecs.syslog.writer import written
 from walflow.errors import WalflowError
 from walflow.event import Framing, TimedCodec, Verdict
 from walflow.plugins import known_keys
@@ -65,8 +67,8 @@ SYSLOG: Final = Syslog({})
 
 
 def syslog_codec(config: Mapping[str, object]) -> Syslog:
-    """A syslog message: RFC 5424 or RFC 3164. It is written by its `protocol`. `timezone` (`"UTC"`) is that of RFC 3164
-    timestamps. In place of a newline it writes `#012`, unless `newlines` is `"keep"`.
+    """A syslog message: RFC 5424 or RFC 3164. It is written by its `protocol`. `timezone` (`"UTC"`) is that of RFC
+    3164 timestamps. In place of a newline it writes `#012`, unless `newlines` is `"keep"`.
 
     Raises WalflowError.
     """

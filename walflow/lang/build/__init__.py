@@ -52,7 +52,8 @@ def build_query(tree: Tree[Token], source: Source, name: str, report: Callable[[
 def build_script(
     tree: Tree[Token], source: Source, name: str, args: tuple[Arg, ...], report: Callable[[Diagnostic], None]
 ) -> DefinePipeline:
-    """A pipeline that contains only the script, also called `name`. Its outputs are the ports that the script emits to."""
+    """A pipeline that contains only the script, also called `name`.
+    Its outputs are the ports that the script emits to."""
     transformer: Any = TroyRules(source, report)  # Any: as above
     text: ScriptText = transformer.transform(tree)
     begin, span = Span(source, 0, 0), Span(source, 0, len(source.text))

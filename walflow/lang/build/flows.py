@@ -116,7 +116,8 @@ def kind_of_part(word: Token) -> Kind:
 
 
 def flattened(statements: Iterable[object]) -> list[Statement]:
-    """A `use` of a group becomes several. Statements that could not be read, or are not supported yet, are left out."""
+    """A `use` of a group becomes several. Statements that could not be read, or are not supported yet,
+    are left out."""
     flat: list[Statement] = []
     for statement in statements:
         if isinstance(statement, list):

@@ -1,4 +1,5 @@
-"""A YAML file, where ruamel.yaml (the extra `[legacy]`) is installed. It is imported with the first file: few flows need it."""
+"""A YAML file, where ruamel.yaml (the extra `[legacy]`) is installed.
+It is imported with the first file: few flows need it."""
 
 from walflow.compile.constant import Constant
 from walflow.diagnostics import Report, Source, Span, error

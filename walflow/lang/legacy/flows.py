@@ -1,6 +1,6 @@
-"""Artefacts and queries -> Flow. Each mapping fills the placeholders of a binding, and the artefacts that it links are
-created. The URL identifies an instance: two mappings that name `/pipeline/main/01` mean the same pipeline, so they
-become one flow.
+"""Artefacts and queries -> Flow. Each mapping fills the placeholders of a binding, and the artefacts that it links
+are created. The URL identifies an instance: two mappings that name `/pipeline/main/01` mean the same pipeline, so
+they become one flow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

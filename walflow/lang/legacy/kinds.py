@@ -21,8 +21,8 @@ class LegacyKey:
 
 @dataclass(frozen=True)
 class LegacyKind:
-    """`codec`: the default; None for a connector that takes none. `lines`: events are lines with any processors that are
-    named. `lines_unsaid`: events are lines if no processors are named. `host` and `port` become one `url`."""
+    """`codec`: the default; None for a connector that takes none. `lines`: events are lines with any processors that
+    are named. `lines_unsaid`: events are lines if no processors are named. `host` and `port` become one `url`."""
 
     connector: str
     keys: Mapping[str, LegacyKey]

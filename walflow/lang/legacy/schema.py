@@ -80,7 +80,9 @@ def _ramp(kind: RampKind, name: str, of: LegacyKind, connector: type[Connector])
     needs_config = any(key.required for key in of.keys.values())
     return {
         "title": f"{kind} {name}",
-        "description": f"Here connector type {of.connector}. {(connector.__doc__ or '').strip().splitlines()[0]}".strip(),
+        "description": (
+            f"Here connector type {of.connector}. {(connector.__doc__ or '').strip().splitlines()[0]}"
+        ).strip(),
         "additionalProperties": False,
         "required": ["id", "type", *(["config"] if needs_config else [])],
         "properties": {

@@ -91,8 +91,8 @@ class Scan:
         self._damaged(offset, self.pages.limit - offset, expected, last, self.commit)
 
     def _run(self, offset: int, expected: int, hint: int) -> tuple[int, int]:
-        """Passes over the sound records in the window, the fast way, because a restart waits for this. Everything else
-        is left to `_read`."""
+        """Passes over the sound records in the window, the fast way, because a restart waits for this. Everything
+        else is left to `_read`."""
         index = self.pages.find(offset, RECORD_START)
         if index < 0:
             return offset, expected

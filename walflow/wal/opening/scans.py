@@ -43,8 +43,8 @@ class Scans:
         return self._scans[chunk]
 
     def damages(self, acked: Acked) -> list[Damage]:
-        """The damage, in order, of all chunks that must be read. A file may also be missing because all its events were
-        acked. Of positions that no chunk contains, only the others are damage, and each is judged alone."""
+        """The damage, in order, of all chunks that must be read. A file may also be missing because all its events
+        were acked. Of positions that no chunk contains, only the others are damage, and each is judged alone."""
         chunks, low = self._chunks, acked.low
         start = self._first_suspect()
         damages: list[Damage] = []

@@ -1,7 +1,7 @@
 """Repairs the tail, so that the next start finds the same, also after a power cut.
 
-It cuts off what counts as never written. It writes sound records again that may never have been synced: pages that the
-disk once failed to write are marked clean, and would be lost after the next power cut.
+It cuts off what counts as never written. It writes sound records again that may never have been synced: pages that
+the disk once failed to write are marked clean, and would be lost after the next power cut.
 """
 
 from typing import Final

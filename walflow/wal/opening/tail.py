@@ -8,8 +8,8 @@ cases apart. In both cases no sound record is thrown away: a record that was nev
 
 In a relaxed log, which acks before it syncs, all of that proves only that a record was written, and so was acked. A
 process that dies leaves a prefix of what it wrote. So if anything is missing that has data after it, a power cut took
-it, and it is reported. If data is missing at the very end, it may have been acked or not. Here the tail is every chunk
-above what was synced.
+it, and it is reported. If data is missing at the very end, it may have been acked or not. Here the tail is every
+chunk above what was synced.
 """
 
 from typing import Final, Self
@@ -27,8 +27,8 @@ UNSYNCED: Final = "they were acked and not synced when the power was cut, or dam
 
 
 class Tail:
-    """What stands at the end of a log. `chunks` remain, `removed` contain no sound record, and `cut` is the last one that
-    remains. `lost` was acked to a source, `skipped` never was."""
+    """What stands at the end of a log. `chunks` remain, `removed` contain no sound record, and `cut` is the last one
+    that remains. `lost` was acked to a source, `skipped` never was."""
 
     def __init__(self, scans: Scans, chunks: list[Chunk], hint: int, *, relaxed: bool) -> None:
         self.scans = scans
@@ -56,8 +56,8 @@ class Tail:
         written: int = 0,
         relaxed: bool = False,
     ) -> Self:
-        """Reads the tail and judges what is damaged in it. Changes nothing on the disk. `hint`: all positions up to it
-        were synced; `written`, of a relaxed log: all positions up to it were written."""
+        """Reads the tail and judges what is damaged in it. Changes nothing on the disk. `hint`: all positions up to
+        it were synced; `written`, of a relaxed log: all positions up to it were written."""
         scans = Scans(directory, chunks, hint, relaxed=relaxed)
         tail = cls(scans, chunks, hint, relaxed=relaxed)
         try:
@@ -71,7 +71,8 @@ class Tail:
 
     @property
     def last_ns(self) -> int:
-        """The latest stamp at the end of the chunks that were read. The last chunk with a record is always one of them."""
+        """The latest stamp at the end of the chunks that were read.
+        The last chunk with a record is always one of them."""
         return max([NO_STAMP, *(scan.last_ns for scan in self.scans)])
 
     @property

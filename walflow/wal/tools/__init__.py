@@ -1,5 +1,5 @@
-"""What the commands `walflow wal ...` do to a log: they look into one, repair one, or make one. The log itself uses none
-of them.
+"""What the commands `walflow wal ...` do to a log: they look into one, repair one, or make one. The log itself uses
+none of them.
 
     inspect   looks into a log, also while a daemon has it: stats, check, dump, export
     repair    moves away what stops a start

@@ -1,7 +1,7 @@
 """Makes a new log from records that already have positions, because they come from another log.
 
-The log is built under another name and renamed at the end, when all of it is synced. So after a power cut at any time,
-the whole log is there or none. The next build removes what a killed one left behind.
+The log is built under another name and renamed at the end, when all of it is synced. So after a power cut at any
+time, the whole log is there or none. The next build removes what a killed one left behind.
 """
 
 import errno
@@ -52,8 +52,8 @@ class Taken(WalflowError):
 
 
 class Builder:
-    """Call `add` for the records in order, then `finish`. `discard` leaves nothing behind. `acked` may grow until then.
-    Raises DirectoryLocked if another process builds the same log, DiskFull and FailStop."""
+    """Call `add` for the records in order, then `finish`. `discard` leaves nothing behind. `acked` may grow until
+    then. Raises DirectoryLocked if another process builds the same log, DiskFull and FailStop."""
 
     def __init__(self, path: str, uuid: bytes, acked: Acked, chunk_size: int, disk: Disk | None = None) -> None:
         self._path = os.path.normpath(path)
@@ -110,9 +110,9 @@ class Builder:
             self._write(chunk)
 
     def finish(self, durable: int, marks: Stored = NO_MARKS) -> int:
-        """Renames the log to its path. `marks`: what single lanes have acked, nothing of it above `durable`. Returns how many
-        ranges of acked positions do not fit the cursor: their events will be delivered again. Raises Taken if something has
-        come to exist there."""
+        """Renames the log to its path. `marks`: what single lanes have acked, nothing of it above `durable`. Returns
+        how many ranges of acked positions do not fit the cursor: their events will be delivered again. Raises Taken
+        if something has come to exist there."""
         self._end_chunk()
         slot = Slot(1, self._acked.low, durable, self._acked.ranges)
         fd = self._directory.create("cursor")
@@ -153,7 +153,8 @@ class Builder:
         self._directory.release()
 
     def _unmake(self) -> None:
-        """Removes what this build made before it had the lock. A directory of another process is locked or not empty."""
+        """Removes what this build made before it had the lock.
+        A directory of another process is locked or not empty."""
         lock = self._directory.file("LOCK")
         with suppress(OSError):
             fd = self._disk.open(lock)

@@ -1,4 +1,5 @@
-"""Gives the mark of a sink another name, because the sink has another name in the flow file. The log must not be in use."""
+"""Gives the mark of a sink another name, because the sink has another name in the flow file.
+The log must not be in use."""
 
 from walflow.disk import Disk, RealDisk
 from walflow.errors import WalflowError

@@ -1,8 +1,8 @@
 """Finds what prevents a log from opening, and moves it out of the way.
 
-A start repairs damage itself (recovery.py). This module handles what a start refuses: names of files that are no files,
-files that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved, and what
-a start would overwrite is copied.
+A start repairs damage itself (recovery.py). This module handles what a start refuses: names of files that are no
+files, files that may not be opened, several logs in one directory. Nothing is destroyed: what is in the way is moved,
+and what a start would overwrite is copied.
 """
 
 import errno
@@ -55,7 +55,8 @@ class RepairStep(NamedTuple):
 
 
 class Hold:
-    """The log's locks: the directory's as soon as it can be opened, and that of LOCK as soon as there is such a file."""
+    """The log's locks: the directory's as soon as it can be opened,
+    and that of LOCK as soon as there is such a file."""
 
     def __init__(self, path: str, disk: Disk | None = None) -> None:
         self._directory = path
@@ -82,7 +83,8 @@ class Hold:
             self._place.release()
 
     def take(self, *, create: bool) -> None:
-        """Takes the locks. Raises DirectoryLocked. What cannot be opened cannot be locked by another process either."""
+        """Takes the locks. Raises DirectoryLocked.
+        What cannot be opened cannot be locked by another process either."""
         self._take_directory()
         if self._fd is not None or (os.path.lexists(self._path) and not _is_plain(self._path)):
             return
@@ -115,7 +117,8 @@ def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Repai
     if not os.path.isdir(path):
         if not os.path.lexists(path):
             raise Unusable(
-                f"{path}: there is no log there, and nothing to repair; the path is the `path` of a `wal` in a flow file"
+                f"{path}: there is no log there, and nothing to repair; "
+                "the path is the `path` of a `wal` in a flow file"
             )
         raise Unusable(f"{path}: is not a log: it is not a directory; move it away, or give the log another path")
     steps = _not_writable(path)
@@ -275,8 +278,8 @@ def unreadable(view: View, findings: list[Finding]) -> list[str]:
 
 
 def pass_over(log: Log, read: Read) -> list[Gap]:
-    """Reads all records that are still to be delivered, so that those that cannot be read are reported as lost now and
-    not when their turn comes. `read` gets the number of bytes."""
+    """Reads all records that are still to be delivered, so that those that cannot be read are reported as lost now
+    and not when their turn comes. `read` gets the number of bytes."""
     reader = log.reader()
     while records := reader.read(PIECE):
         read(sum(len(record.tag) + len(record.payload) for record in records))
@@ -284,8 +287,8 @@ def pass_over(log: Log, read: Read) -> list[Gap]:
 
 
 def renewed(view: View, disk: Disk | None = None) -> list[RepairStep]:
-    """Steps for the files that the disk cannot read in full, once what is lost of them is reported: each becomes a copy that it can
-    read. So the next start, which gives nothing up, does not stop at them."""
+    """Steps for the files that the disk cannot read in full, once what is lost of them is reported: each becomes a
+    copy that it can read. So the next start, which gives nothing up, does not stop at them."""
     directory = Directory(view.directory.path, disk or RealDisk())
     return [
         RepairStep(

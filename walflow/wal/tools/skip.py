@@ -18,7 +18,8 @@ class NothingToSkip(WalflowError):
 
 
 class Skipped(NamedTuple):
-    """Positions `first` to `last`, which are in `place`. `report` is the file in the log's directory with the report."""
+    """Positions `first` to `last`, which are in `place`.
+    `report` is the file in the log's directory with the report."""
 
     first: int
     last: int

@@ -18,8 +18,8 @@ from walflow.wal.tools.inspect.walk import CountedRecords, Read, open_chunk, unr
 
 
 class Finding(NamedTuple):
-    """`kind` torn: it was never acked, and a start cuts it; reported: lost, and told in quarantine/ already; unreadable: the disk
-    fails, and perhaps not for long; any other: damage. No positions: first is 0."""
+    """`kind` torn: it was never acked, and a start cuts it; reported: lost, and told in quarantine/ already;
+    unreadable: the disk fails, and perhaps not for long; any other: damage. No positions: first is 0."""
 
     kind: str
     file: str
@@ -42,8 +42,8 @@ class Finding(NamedTuple):
 def check(
     path: str, begin: Callable[[int], Read] = lambda size: unreported, disk: Disk | None = None
 ) -> tuple[View, list[Finding]]:
-    """Checks every header and record. `begin` gets the number of bytes to read. If a process uses the log, only damage
-    that is found twice counts: a record that is just being written or dropped does not."""
+    """Checks every header and record. `begin` gets the number of bytes to read. If a process uses the log, only
+    damage that is found twice counts: a record that is just being written or dropped does not."""
     view = look(path, disk)
     findings = _findings(view, begin)
     for _ in range(TRIES):
@@ -115,7 +115,8 @@ def _sound_header(copy: bytes) -> bool:
 
 
 def _damages(view: View, read: Read) -> Iterator[tuple[Damage, bool]]:
-    """Damage of all chunks, and whether the record was certainly acked, by the same proof as in recovery (tail.py)."""
+    """Damage of all chunks, and whether the record was certainly acked,
+    by the same proof as in recovery (tail.py)."""
     damages: list[Damage] = []
     top = 0
     for chunk, follower in zip_longest(view.chunks, view.chunks[1:]):

@@ -28,8 +28,8 @@ def backlog_bytes(view: View) -> int:
 
 
 def records(view: View, first: int, last: int, read: Read = unreported) -> Iterator[Record | Gap]:
-    """All records with a position from `first` to `last`, acked ones too, and a Gap for each part that cannot be read.
-    A record that a running process deletes meanwhile is a Gap with the reason GONE."""
+    """All records with a position from `first` to `last`, acked ones too, and a Gap for each part that cannot be
+    read. A record that a running process deletes meanwhile is a Gap with the reason GONE."""
     before, behind = _outside(view, first, last)
     inside = (place.found for place in walk(view.directory, view.chunks, first, last, read))
     for found in chain(before, inside, behind):

@@ -23,7 +23,8 @@ NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
 
 
 class View(NamedTuple):
-    """A directory as the next start would take it. `slots`: those of the cursor, None where one is not sound, or of another log.
+    """A directory as the next start would take it.
+    `slots`: those of the cursor, None where one is not sound, or of another log.
     `marks`: what single sinks have acked, by the name in the file."""
 
     directory: Directory

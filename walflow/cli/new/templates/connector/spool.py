@@ -72,7 +72,8 @@ class SpoolFile:
 
 
 class Storing(SinkWork[SpoolFile]):
-    """What is this sink's own. What waits, when the sources stop, what is tried again, how it stops: `JobSink` sees to that."""
+    """What is this sink's own. What waits, when the sources stop, what is tried again, how it stops:
+    `JobSink` sees to that."""
 
     def __init__(self, path: str, inlet: Inlet) -> None:
         self._path = Path(path)
@@ -83,7 +84,8 @@ class Storing(SinkWork[SpoolFile]):
         return SpoolFile(waiting.popleft()) if waiting else None
 
     def do(self, job: SpoolFile) -> None:
-        """On a thread. An OSError: it is tried again, after 0.1 seconds and later every 10; meanwhile the sources are stopped."""
+        """On a thread. An OSError: it is tried again, after 0.1 seconds and later every 10;
+        meanwhile the sources are stopped."""
         self._path.mkdir(parents=True, exist_ok=True)
         target = self._path / f"{time.time_ns()}.json"
         partial = target.with_suffix(".part")

@@ -27,7 +27,8 @@ select {"event": event, "label": $label} from labelled into out;
 
 
 class Labels:
-    """One of them in a running pipeline. A block's outcome comes back by its receipt, which goes on with its events."""
+    """One of them in a running pipeline. A block's outcome comes back by its receipt,
+    which goes on with its events."""
 
     def __init__(self, config: Labelled, place: OperatorContext) -> None:
         self._label = config.label

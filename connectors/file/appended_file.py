@@ -1,0 +1,221 @@
+"""A file that is only ever appended to, with a memory of what of it is ours.
+
+Each batch: the sidecar says what is about to be written, the data is written and synced, the sidecar says that it
+is there and is synced, and only then the batch is acked. A process killed in between leaves an intent by whose
+checksums the next one adopts the batch or cuts it; a machine that lost power leaves a sidecar that is behind the
+file and never before it. The file may have been renamed since: it is looked for in its directory, and finished there.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from connectors.file.checksum import crc32c
+from connectors.file.output import FileBatch, Output
+from connectors.file.recovery import (
+    END,
+    FileNow,
+    FoundFile,
+    end_mark,
+    events_of,
+    intend,
+    is_known_again,
+    is_same_file,
+    judge,
+)
+from connectors.file.sidecar import Sidecar, State
+from walflow import WrittenPositions
+from walflow.files import Disk
+
+COPY_BYTES: Final = 1 << 20
+ASIDE: Final = ".walflow-cut-"
+
+
+def boot_id() -> str:
+    """Empty where the system does not say: then every start counts as one after a power cut."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+class AppendedFile(Output):
+    remembers = True
+
+    def __init__(
+        self,
+        path: str,
+        disk: Disk,
+        *,
+        sync: bool,
+        boot: Callable[[], str] = boot_id,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(path, disk, sync=sync, empty=False, clock=clock)
+        self._boot = boot()
+        self._sidecar: Sidecar | None = None
+        self._state: State | None = None
+        self._ranges = WrittenPositions()
+        self._after: tuple[State, WrittenPositions] | None = None  # once the batch that was put is known to be kept
+
+    def _begin(self, fd: int) -> None:
+        if self._sidecar is not None and not self._sidecar.is_there():
+            self._drop_sidecar()
+        if self._sidecar is None:
+            self._sidecar = Sidecar.open(self._disk, self.path)
+        try:
+            self._settle(fd, self._sidecar)
+        except BaseException:
+            self._drop_sidecar()
+            raise
+
+    def _settle(self, fd: int, sidecar: Sidecar) -> None:
+        stat = self._disk.stat(fd)
+        here = FileNow(self._boot, stat.identity, stat.size)
+        if sidecar.state is not None and not sidecar.state.moved and not is_same_file(sidecar.state, here):
+            self._finish_elsewhere(sidecar, sidecar.state)
+        found = judge(sidecar.state, here, partial(self._disk.read, fd))
+        self._tell(self.path, found, stat.size)
+        self._make_end(fd, self.path, found, stat.size)
+        self._go_behind(fd, found.size)
+        self._ranges = found.ranges
+        self.known = found.ranges.copy()
+        # from here on the file may have more than any sidecar on disk says, so that must not still say "clean"
+        self._state = State(
+            boot=self._boot,
+            pid=os.getpid(),
+            file=stat.identity,
+            size=self.size,
+            end=end_mark(partial(self._disk.read, fd), self.size),
+            synced=self._sync,
+            ranges=found.ranges.dump(),
+        )
+        self._remember(sidecar, self._state)
+
+    def _make_end(self, fd: int, path: str, found: FoundFile, size: int) -> None:
+        if found.aside is not None:
+            self._copy_aside(fd, path, found.aside, size)
+        if found.size < size:
+            self._disk.truncate(fd, found.size)
+        if self._sync:
+            self._disk.sync(fd)
+
+    # a file that was renamed while walflow was not running
+
+    def _finish_elsewhere(self, sidecar: Sidecar, state: State) -> None:
+        """The sidecar then says that the file was given up in order, and what of it need not come again."""
+        directory = os.path.dirname(self.path) or "."
+        for path in self._disk.find(directory, state.file[1]):
+            if ASIDE not in path and self._finish(
+                path, sidecar, state
+            ):  # a copy may have got the number, and its bytes
+                return
+        if state.ranges or state.intent is not None:
+            self.notes.append(
+                f"{self.path} is not the file that walflow wrote to last, and that one is not in its directory: up to "
+                f"{events_of(state)} events that it got last may come again"
+            )
+
+    def _finish(self, path: str, sidecar: Sidecar, state: State) -> bool:
+        try:
+            fd = self._disk.open(path)
+        except OSError:  # renamed again, or not ours to write
+            return False
+        try:
+            stat = self._disk.stat(fd)
+            here = FileNow(self._boot, stat.identity, stat.size)
+            read = partial(self._disk.read, fd)
+            named_alike = os.path.basename(path).startswith(os.path.basename(self.path))
+            if not is_known_again(state, here, read, named_alike=named_alike) or not self._disk.lock(fd):
+                return False
+            found = judge(state, here, read)
+            self._tell(path, found, stat.size)
+            self._make_end(fd, path, found, stat.size)
+            self._disk.sync(fd)
+            end = end_mark(read, found.size)
+        finally:
+            self._disk.close(fd)
+        finished = replace(state, size=found.size, end=end, ranges=found.ranges.dump(), intent=None)
+        sidecar.write(replace(finished, boot=self._boot, synced=True, clean=True, moved=True))
+        sidecar.sync()
+        return True
+
+    def _put(self, fd: int, parts: Sequence[bytes], batch: FileBatch) -> int:
+        assert self._sidecar is not None
+        for log, position in batch.acked_below.items():
+            self._ranges.forget_parts_below(log, position)
+        data = b"".join(parts)
+        before = self._current(fd)
+        self._sidecar.keep(before)
+        self._sidecar.write(replace(before, intent=intend(data, self.size, batch.adds)))
+        end = super()._put(fd, [data], batch)
+        ranges = self._ranges.copy()
+        ranges.update(batch.adds)
+        last = data[-END:]
+        after = replace(before, size=end, end=(len(last), crc32c(last)), ranges=ranges.dump())
+        self._after = after, ranges
+        self._remember(self._sidecar, after)
+        return end
+
+    def _put_is_done(self) -> None:
+        assert self._after is not None
+        self._state, self._ranges = self._after
+
+    def _taken_back(self) -> None:
+        """The sidecar may know of a batch that is in the file no more."""
+        if self._sidecar is not None and self._state is not None and self._sidecar.state is not self._state:
+            self._sidecar.write(self._state)
+
+    def _end(self, fd: int, *, moved: bool) -> None:
+        assert self._sidecar is not None
+        super()._end(fd, moved=moved)
+        state = replace(self._current(fd), synced=True, clean=True, moved=moved)
+        self._sidecar.write(state)
+        self._sidecar.sync()
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._drop_sidecar()
+
+    def _remember(self, sidecar: Sidecar, state: State) -> None:
+        sidecar.write(state)
+        if self._sync:
+            sidecar.sync()
+
+    def _current(self, fd: int) -> State:
+        """The state before the next batch, with what others did to the file since the last."""
+        assert self._state is not None
+        if self._state.size == self.size:
+            return replace(self._state, ranges=self._ranges.dump())
+        end = end_mark(partial(self._disk.read, fd), self.size)
+        return replace(self._state, size=self.size, end=end, ranges=self._ranges.dump())
+
+    def _drop_sidecar(self) -> None:
+        if self._sidecar is not None:
+            self._sidecar.close()
+            self._sidecar = None
+
+    def _tell(self, path: str, found: FoundFile, size: int) -> None:
+        if found.note:
+            self.notes.append(f"{path} {found.note}")
+        elif found.size < size:
+            self.notes.append(f"{path} ended in {size - found.size} bytes of a batch that was not finished: cut")
+
+    def _copy_aside(self, fd: int, path: str, start: int, size: int) -> None:
+        aside = f"{path}{ASIDE}{time.time_ns()}"
+        copy = self._disk.open(aside, exclusive=True)
+        try:
+            for at in range(start, size, COPY_BYTES):
+                self._disk.write(copy, [self._disk.read(fd, min(COPY_BYTES, size - at), at)], at - start)
+            self._disk.sync(copy)
+        finally:
+            self._disk.close(copy)
+        self._disk.sync_directory(os.path.dirname(path) or ".")
+        self.notes.append(f"{size - start} bytes from byte {start} of {path} on are now in {aside}")
