@@ -106,6 +106,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = {item for item in items if tier(item) in wanted}
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
+        if warm.on and any(tier(item) == "test" for item in items):
+            warm.begin()
 
 
 def pytest_collection_finish() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemon import ROOT
-from tests.system.warm import ran
 from walflow import __version__
 
 FLOW = ROOT / "flows" / "echo" / "server.troy"
@@ -33,7 +32,7 @@ main()
 
 def walflow(*arguments: str | Path, stdout: int | None = None, **env: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "walflow", *map(str, arguments)]
-    return ran(
+    return subprocess.run(
         command,
         stdout=stdout or subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -66,7 +65,7 @@ print(sorted(set(sys.modules) - before))
 def test_the_version_needs_no_import() -> None:
     """Red before: 515 modules, pydantic and pygments among them, for one line."""
     command = [sys.executable, "-c", VERSION]
-    printed = ran(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
     assert printed == f"walflow {__version__}\n[]\n"
 
 
@@ -102,7 +101,7 @@ def test_a_name_that_is_no_text_is_told_once_it_is_made(tmp_path: Path) -> None:
 )
 def test_an_interrupt_while_it_imports_is_silent(module: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED_AT, module, "run" if "runtime" in module else "check", str(FLOW)]
-    ended = ran(command, capture_output=True, timeout=100, check=False)
+    ended = subprocess.run(command, capture_output=True, timeout=100, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 

@@ -19,7 +19,6 @@ from websockets.sync.server import ServerConnection, serve
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
-from tests.system.warm import ran
 
 
 class Server:
@@ -131,8 +130,7 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
         assert sorted(server.taken) == list(range(1, 501))
 
         def stuck() -> str:
-            command = [*WALFLOW, "status", "--stuck", "--admin", admin.address]
-            return ran(command, capture_output=True, text=True, check=True).stdout
+            return said([*WALFLOW, "status", "--stuck", "--admin", admin.address])
 
         number = 501
 

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
-from tests.system.warm import ran
+from tests.system.warm import said
 
 
 def flow_in(directory: Path, sync: str = "always") -> Path:
@@ -63,14 +65,7 @@ def refusal(daemon: Daemon) -> str:
 
 
 def frontier(directory: Path, command: str) -> str:
-    done = ran(
-        [*WALFLOW, "frontier", command, str(directory / "log"), "main::db"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    return said([*WALFLOW, "frontier", command, str(directory / "log"), "main::db"], cwd=ROOT)
 
 
 def test_each_event_is_a_row_once_over_kills(tmp_path: Path) -> None:
@@ -134,6 +129,7 @@ def test_a_table_that_is_away_holds_its_lane_and_says_why(tmp_path: Path) -> Non
         stored(tmp_path, range(10))
 
 
+@pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path) -> None:
     flow = flow_in(tmp_path)
     with running(flow, tmp_path) as daemon:
@@ -160,6 +156,7 @@ def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path)
         assert daemon.terminate() == 0
 
 
+@pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_log_that_went_back_is_refused_and_known_events_stay_known(tmp_path: Path) -> None:
     """It was restored from a copy that has not acked what the table has."""
     flow = flow_in(tmp_path)
@@ -186,6 +183,7 @@ def test_a_log_that_went_back_is_refused_and_known_events_stay_known(tmp_path: P
         assert daemon.terminate() == 0
 
 
+@pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_relaxed_log_that_went_back_goes_on(tmp_path: Path) -> None:
     """As after a power cut: what it lost is in the table, and its next events have the same positions."""
     flow = flow_in(tmp_path, "interval")

@@ -87,7 +87,8 @@ def started() -> int:
     return 0 if _source is None else _source.started
 
 
-def _the_source() -> Source:
+def begin() -> Source:
+    """Before tests that count what is open; else with the first command."""
     global _source
     if _source is None:
         _source = Source()
@@ -112,7 +113,7 @@ class Warm(subprocess.Popen[Any]):
             environment = dict(os.environ if env is None else env)
             words = [os.fsdecode(word) for word in arguments[len(COMMAND) :]]
             order = Order(words, os.fspath(cwd or Path.cwd()), environment, [0, 1, 2, *pass_fds], session)
-            _the_source().fork(order, [*standard, *pass_fds], its)
+            begin().fork(order, [*standard, *pass_fds], its)
         os.close(its)
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
         self._child_created = True
@@ -188,6 +189,11 @@ def ran(
     if check:
         done.check_returncode()
     return done
+
+
+def said(command: Sequence[str | Path], **options: Any) -> str:
+    """What it prints; it succeeds."""
+    return str(ran(command, capture_output=True, text=True, check=True, **options).stdout)
 
 
 # ---- the process that has imported
