@@ -18,6 +18,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, plain
 from tests.system.admin import LOOPBACK, Admin
+from tests.system import warm
 from tests.system.daemon import WALFLOW, Client, running, wait_until
 
 
@@ -130,7 +131,7 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
         assert sorted(server.taken) == list(range(1, 501))
 
         def stuck() -> str:
-            return said([*WALFLOW, "status", "--stuck", "--admin", admin.address])
+            return warm.said([*WALFLOW, "status", "--stuck", "--admin", admin.address])
 
         number = 501
 
