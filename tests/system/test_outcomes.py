@@ -18,8 +18,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, pipeline, plain
-from tests.system.admin import LOOPBACK, Admin
 from tests.system import warm
+from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
 from tests.system.test_kv_dns import name_server
 
