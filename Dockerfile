@@ -1,7 +1,10 @@
 # docker build -t walflow .                                  with extras: --build-arg EXTRAS=kafka,avro
 # docker run --read-only -v "$PWD/flows:/etc/walflow:ro" -v walflow:/var/lib/walflow walflow run /etc/walflow/main.troy
 
-FROM python:3.12-slim-bookworm AS build
+# Any Debian with a `python` that can make a virtual environment.
+ARG BASE=python:3.12-slim-bookworm
+
+FROM ${BASE} AS build
 WORKDIR /src
 RUN python -m venv /opt/walflow
 COPY pyproject.toml README.md LICENSE walflow_command.py ./
@@ -15,7 +18,7 @@ ARG EXTRAS=
 RUN /opt/walflow/bin/pip install --no-cache-dir --disable-pip-version-check ".${EXTRAS:+[$EXTRAS]}" \
     && /opt/walflow/bin/python -m compileall -q /opt/walflow/lib
 
-FROM python:3.12-slim-bookworm
+FROM ${BASE}
 # A fixed number: the volume's files belong to it, in this image and in the next.
 RUN useradd --system --uid 9898 --user-group --no-create-home --home-dir /var/lib/walflow walflow \
     && install --directory --mode 0700 --owner walflow --group walflow /var/lib/walflow

@@ -1,18 +1,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from connectors.http.families import CLIENT
 from connectors.http.media_types import MediaTypes, MimeMapping, check
-from walflow import Codec, CodecUse, Connector, Families, Guarantee, Need, Ports, Risk, Size, Traits
+from walflow import Codec, CodecUse, Families, Guarantee, Need, Ports, Risk, Size, Traits
 from walflow.net import (
+    HTTP,
     Address,
+    AtUrl,
     BearerToken,
     ClientTls,
     Reconnect,
     TlsToPeer,
+    UrlScheme,
     check_http_url,
     credential_in_the_open,
     credentials_written,
@@ -24,18 +26,16 @@ OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "ide
 NAME: Final = "!#$%&'*+-.^_`|~"  # of a header, beside letters and digits (RFC 9110)
 
 
-class HttpClientKeys(Connector):
+class HttpClientKeys(AtUrl):
     """What `HttpClient` takes."""
 
     ports: ClassVar[Ports] = Ports()
     # an answer without a body is an event without bytes: null
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, answers=True, decodes=False)
     families: ClassVar[Families] = CLIENT
+    scheme: ClassVar[UrlScheme] = HTTP
 
-    url: str = Field(
-        description="http://host:port/path, or https:// for TLS. The default port is 80, with TLS 443.",
-        examples=["http://127.0.0.1:1/"],
-    )
+    url: str = HTTP.connects("http://host:port/path", examples=["http://127.0.0.1:1/"])
     method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="The method of the requests.")
     headers: Mapping[str, str | Sequence[str]] = Field(
         default={},
@@ -98,9 +98,8 @@ class HttpClientKeys(Connector):
         "longer, up to 10 minutes.",
     )
 
-    @field_validator("url")
     @classmethod
-    def _is_url(cls, url: str) -> str:
+    def checked_url(cls, url: str) -> str:
         check_http_url(url, "http://host:port/path", "name a file in `token` instead", query=True)
         return url
 
@@ -149,16 +148,18 @@ class HttpClientKeys(Connector):
     def ports_used(self) -> Ports:
         return self.ports if self.responses else Ports(outputs=("err",))
 
+    def how_to_use(self, port: str) -> str:
+        return 'its answers leave by `out` with `"responses": true` in its `config`' if port == "out" else ""
+
     @property
     def address(self) -> Address:
-        parts = urlsplit(self.url)
-        return Address(str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80))
+        return self.scheme.address_of(self.url)
 
     @property
     def client_tls(self) -> ClientTls | None:
         if isinstance(self.tls, ClientTls):
             return self.tls
-        return ClientTls() if self.url.startswith("https://") else None
+        return ClientTls() if self.secure else None
 
     def needs(self) -> Sequence[Need]:
         return [*to_read(self.token, "token"), *to_reach(self.address, self.client_tls)]

@@ -9,25 +9,25 @@ from connectors.http.keys import LOGGED
 from connectors.http.media_types import MimeMapping, check
 from walflow import Codec, CodecUse, Families, Guarantee, Need, Risk, Size, Traits
 from walflow.net import (
-    Address,
+    HTTP,
+    AtUrl,
     BearerToken,
     Exposed,
+    UrlScheme,
     credentials_written,
-    parse_address,
     to_listen,
     to_read,
 )
 
 
-class HttpServerKeys(Exposed):
+class HttpServerKeys(AtUrl, Exposed):
     """What `HttpServer` takes."""
 
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, messages=True, recalls=LOGGED)
     families: ClassVar[Families] = SERVER
+    scheme: ClassVar[UrlScheme] = HTTP
 
-    url: str = Field(
-        description="host:port to listen on, or https://host:port with `tls`. The default port is 80, with TLS 443."
-    )
+    url: str = HTTP.listens()
     token: BearerToken = None
     answer: Literal["acked", "taken"] = Field(
         default="acked",
@@ -116,12 +116,6 @@ class HttpServerKeys(Exposed):
         default=100_000, ge=1, description="The most keys that are remembered. The oldest is forgotten first."
     )
 
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        _address(url, secure=False)
-        return url
-
     @field_validator("mime_mapping")
     @classmethod
     def _names_codecs(cls, mapping: MimeMapping | None) -> MimeMapping | None:
@@ -129,15 +123,15 @@ class HttpServerKeys(Exposed):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if self.url.startswith("https://") and self.tls is None:
+        if self.scheme.says_tls(self.url) and self.tls is None:
             raise ValueError("url says https:// and there is no `tls`: name a certificate and its key")
         if self.url.startswith("http://") and self.tls is not None:
             raise ValueError("url says http:// and tls is there: write https://")
         return self
 
     @property
-    def address(self) -> Address:
-        return _address(self.url, secure=self.tls is not None)
+    def secure(self) -> bool:
+        return self.tls is not None
 
     @property
     def limits(self) -> BodyLimits:
@@ -184,8 +178,3 @@ class HttpServerKeys(Exposed):
             "answer, is dropped, acked and counted"
         )
         return Guarantee(source=source, sink=sink, warnings=tuple(warnings))
-
-
-def _address(url: str, *, secure: bool) -> Address:
-    scheme = "https" if url.startswith("https://") else "http"
-    return parse_address(url, scheme=scheme, default_port=443 if secure else 80)

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from walflow import Connector, Need, Traits, WalflowError
+from walflow import Need, Traits, WalflowError
 from walflow.net import (
-    Address,
+    AtUrl,
     ClientTls,
     Reconnect,
     ReconnectKeys,
     Secret,
     TlsToPeer,
+    UrlScheme,
     credential_in_the_open,
     credentials_written,
-    parse_address,
     to_reach,
     to_read,
 )
@@ -27,15 +27,14 @@ class MqttAway(WalflowError):
     """The broker cannot be used now. The line says why."""
 
 
-class MqttConnector(Connector):
+class MqttConnector(AtUrl):
     """What mqtt_subscriber and mqtt_publisher have in common."""
 
     traits: ClassVar[Traits] = Traits(messages=True)
 
-    url: str = Field(
-        description="mqtt://host:port of the broker, or mqtts:// for TLS. The default port is 1883, with TLS 8883.",
-        examples=["mqtt://127.0.0.1:1883"],
-    )
+    scheme: ClassVar[UrlScheme] = UrlScheme("mqtt", 1883, "mqtts", 8883)
+
+    url: str = scheme.connects("mqtt://host:port of the broker", examples=["mqtt://127.0.0.1:1883"])
     version: Literal["5", "3.1.1"] = Field(default="5", description="The version of MQTT.")
     username: str | None = Field(default=None, min_length=1, description="Who walflow is to the broker.")
     password: Secret | None = Field(
@@ -50,12 +49,6 @@ class MqttConnector(Connector):
     )
     reconnect: ReconnectKeys = Reconnect()
 
-    @field_validator("url")
-    @classmethod
-    def _is_url(cls, url: str) -> str:
-        _address(url)
-        return url
-
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.tls and not self.secure:
@@ -65,14 +58,6 @@ class MqttConnector(Connector):
         if self.password is not None and self.username is None:
             raise ValueError("password needs username")
         return self
-
-    @property
-    def secure(self) -> bool:
-        return self.url.startswith("mqtts://")
-
-    @property
-    def address(self) -> Address:
-        return _address(self.url)
 
     @property
     def client_tls(self) -> ClientTls | None:
@@ -105,10 +90,3 @@ def check_topic(topic: str, *, wildcards: bool) -> str:
         if ("#" in level and (level != "#" or number < len(levels) - 1)) or ("+" in level and level != "+"):
             raise ValueError(f"{topic!r}: `+` and `#` stand alone between two `/`, and `#` is the last")
     return topic
-
-
-def _address(url: str) -> Address:
-    """Raises ValueError."""
-    if url.startswith("mqtts://"):
-        return parse_address(url, scheme="mqtts", default_port=8883)
-    return parse_address(url, scheme="mqtt", default_port=1883)

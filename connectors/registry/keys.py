@@ -1,17 +1,19 @@
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from walflow import CodecUse, Connector, Families, Guarantee, Need, Ports, Risk, Traits
+from walflow import CodecUse, Families, Guarantee, Need, Ports, Risk, Traits
 from walflow.net import (
+    HTTP,
     REQUEST_FAMILIES,
     Address,
+    AtUrl,
     ClientTls,
     Reconnect,
     ReconnectKeys,
     Secret,
+    UrlScheme,
     check_http_url,
     credential_in_the_open,
     credentials_written,
@@ -20,17 +22,15 @@ from walflow.net import (
 )
 
 
-class SchemaRegistryKeys(Connector):
+class SchemaRegistryKeys(AtUrl):
     """What `SchemaRegistry` takes."""
 
     ports: ClassVar[Ports] = Ports()
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, answers=True)
     families: ClassVar[Families] = REQUEST_FAMILIES
+    scheme: ClassVar[UrlScheme] = HTTP
 
-    url: str = Field(
-        description="http://host:port of the registry, or https:// for TLS. The default port is 80, with TLS 443.",
-        examples=["http://127.0.0.1:8081"],
-    )
+    url: str = HTTP.connects("http://host:port of the registry", examples=["http://127.0.0.1:8081"])
     mode: Literal["decode", "encode"] = Field(
         description="`decode`: events are binary, and values come out. `encode`: events are values, and binary events come out."
     )
@@ -51,9 +51,8 @@ class SchemaRegistryKeys(Connector):
     )
     reconnect: ReconnectKeys = Reconnect()
 
-    @field_validator("url")
     @classmethod
-    def _is_url(cls, url: str) -> str:
+    def checked_url(cls, url: str) -> str:
         check_http_url(url, "http://host:port", "use `username` and `password`", query=False)
         return url.rstrip("/")
 
@@ -66,13 +65,8 @@ class SchemaRegistryKeys(Connector):
         return self
 
     @property
-    def secure(self) -> bool:
-        return self.url.startswith("https://")
-
-    @property
     def address(self) -> Address:
-        parts = urlsplit(self.url)
-        return Address(str(parts.hostname), parts.port or (443 if self.secure else 80))
+        return self.scheme.address_of(self.url)
 
     def needs(self) -> Sequence[Need]:
         return [*to_read(self.password, "password"), *to_reach(self.address, self.tls if self.secure else None)]

@@ -9,17 +9,18 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
 from walflow import Claim, CodecUse, Families, PipelineHost, Size, Traits
-from walflow.net import Address, Secret, ServerTls, parse_address
+from walflow.net import Address, AtUrl, Secret, ServerTls, UrlScheme
 from walflow_kernel.shipped import PackedText
 
 OutputMode = Literal["append", "update", "complete"]
 
 
-class SparkConfig(PipelineHost):
+class SparkConfig(AtUrl, PipelineHost):
     traits: ClassVar[Traits] = Traits(
         codec=CodecUse.OPTIONAL, decodes=False, takes_bytes=False, transactional=True, forwards=True, positions=True
     )
     families: ClassVar[Families] = SPARK
+    scheme: ClassVar[UrlScheme] = UrlScheme("tcp", DEFAULT_PORT)
 
     path: str = Field(
         min_length=1,
@@ -145,11 +146,11 @@ class SparkConfig(PipelineHost):
         "the message names this key.",
     )
 
-    @field_validator("url", "socket_url")
+    @field_validator("socket_url")
     @classmethod
     def _is_address(cls, url: str | None) -> str | None:
         if url is not None:
-            parse_address(url, scheme="tcp", default_port=DEFAULT_PORT)
+            cls.scheme.address(url)
         return url
 
     @field_validator("pipeline", mode="before")
@@ -195,14 +196,8 @@ class SparkConfig(PipelineHost):
         return self.consumers == "any"
 
     @property
-    def address(self) -> Address:
-        return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
-
-    @property
     def socket_address(self) -> Address | None:
-        if self.socket_url is None:
-            return None
-        return parse_address(self.socket_url, scheme="tcp", default_port=DEFAULT_PORT)
+        return None if self.socket_url is None else self.scheme.address(self.socket_url)
 
     @property
     def runs_spark(self) -> bool:

@@ -1,11 +1,10 @@
 from collections.abc import Sequence
+from typing import ClassVar
 
-from pydantic import Field, field_validator
-
-from connectors.tcp.server import DEFAULT_PORT
+from connectors.tcp.server import TCP
 from walflow import Guarantee, Inlet, Need, Outlet
 from walflow.net import (
-    Address,
+    AtUrl,
     ClientConnector,
     ClientTls,
     Dial,
@@ -13,31 +12,23 @@ from walflow.net import (
     StreamClient,
     TcpOptions,
     TlsToPeer,
+    UrlScheme,
     acks_of,
     credentials_written,
-    parse_address,
     to_reach,
     unwritten_port,
 )
 
 
-class TcpClient(ClientConnector):
+class TcpClient(AtUrl, ClientConnector):
     """A client of one peer. As a sink, it sends events to the peer. As a source, it reads the peer's events from the
     same connection."""
 
-    url: str = Field(description="host:port to connect to. The default port is 4242.")
+    scheme: ClassVar[UrlScheme] = TCP
+
+    url: str = TCP.connects("host:port to connect to")
     tls: TlsToPeer = False
     socket_options: TcpOptions = SocketOptions()
-
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        parse_address(url, scheme="tcp", default_port=DEFAULT_PORT)
-        return url
-
-    @property
-    def address(self) -> Address:
-        return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
 
     def needs(self) -> Sequence[Need]:
         return to_reach(self.address, self._tls())

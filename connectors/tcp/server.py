@@ -1,28 +1,18 @@
 from collections.abc import Sequence
-from typing import Final
-
-from pydantic import Field, field_validator
+from typing import ClassVar, Final
 
 from walflow import Guarantee, Inlet, Need, Outlet
-from walflow.net import SENT_TO_CLIENTS, Address, TcpListening, parse_address, to_listen, unwritten_port
+from walflow.net import SENT_TO_CLIENTS, AtUrl, TcpListening, UrlScheme, to_listen, unwritten_port
 
-DEFAULT_PORT: Final = 4242  # tremor's
+TCP: Final = UrlScheme("tcp", 4242)  # tremor's port
 
 
-class TcpServer(TcpListening):
+class TcpServer(AtUrl, TcpListening):
     """A source of what its clients send, and a sink that sends each client its own events back."""
 
-    url: str = Field(description="host:port to listen on. The default port is 4242.")
+    scheme: ClassVar[UrlScheme] = TCP
 
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        parse_address(url, scheme="tcp", default_port=DEFAULT_PORT)
-        return url
-
-    @property
-    def address(self) -> Address:
-        return parse_address(self.url, scheme="tcp", default_port=DEFAULT_PORT)
+    url: str = TCP.listens()
 
     def needs(self) -> Sequence[Need]:
         return to_listen(self.address, self.socket_options, self.tls)

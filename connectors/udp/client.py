@@ -8,11 +8,10 @@ from typing import ClassVar, Final, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from connectors.udp.sockets import UdpOptions, connect_udp
+from connectors.udp.sockets import UDP, UdpOptions, connect_udp
 from walflow import (
     Backoff,
     Block,
-    Connector,
     Families,
     Family,
     Guarantee,
@@ -27,7 +26,7 @@ from walflow import (
     Traits,
     WalflowError,
 )
-from walflow.net import Address, on_thread, parse_address
+from walflow.net import AtUrl, UrlScheme, on_thread
 
 FIRST_DELAY: Final = 0.005  # seconds until what the system did not take is offered again; twice as long each time
 LAST_DELAY: Final = 10.0
@@ -41,7 +40,7 @@ class NotSent(WalflowError):
     """The connector stopped before it sent the event. The event may be sent again."""
 
 
-class UdpClient(Connector):
+class UdpClient(AtUrl):
     """A sink that sends each event as one datagram. Replies are not read."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
@@ -52,18 +51,20 @@ class UdpClient(Connector):
         ),
     }
 
-    url: str = Field(description="host:port to send to. The name is looked up once, at the start.")
+    scheme: ClassVar[UrlScheme] = UDP
+
+    url: str = UDP.connects("host:port to send to", " The name is looked up once, at the start.")
     bind: str | None = Field(
         default=None, description="host:port to send from. Default: any port of any local address."
     )
     socket_options: UdpOptions = Field(default=UdpOptions(), description="Options of the socket, by tremor's names.")
 
-    @field_validator("url", "bind")
+    @field_validator("bind")
     @classmethod
-    def _is_address(cls, url: str | None) -> str | None:
-        if url is not None:
-            _address(url)
-        return url
+    def _is_address(cls, bind: str | None) -> str | None:
+        if bind is not None:
+            UDP.address(bind)
+        return bind
 
     @model_validator(mode="after")
     def _has_a_port(self) -> Self:
@@ -71,12 +72,8 @@ class UdpClient(Connector):
             raise ValueError(f"url {self.url!r} names no port")
         return self
 
-    @property
-    def address(self) -> Address:
-        return _address(self.url)
-
     def needs(self) -> Sequence[Need]:
-        bind = _address(self.bind) if self.bind is not None else None
+        bind = UDP.address(self.bind) if self.bind is not None else None
         return (
             Need(f"send to {self.address}", lambda: connect_udp(self.address, bind, self.socket_options).close()),
         )
@@ -95,7 +92,7 @@ class UdpClient(Connector):
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        bind = _address(self.bind) if self.bind is not None else None
+        bind = UDP.address(self.bind) if self.bind is not None else None
         connect = partial(connect_udp, self.address, bind, self.socket_options)
         connected = await on_thread(inlet.scheduler, connect, socket.socket.close)
         with connected as sock:
@@ -229,7 +226,3 @@ class Refusals:
         if self._unsaid:
             self._inlet.log.warning("no program listens at the peer", peer=self._peer, datagrams=self._unsaid)
             self._unsaid = 0
-
-
-def _address(url: str) -> Address:
-    return parse_address(url, scheme="udp", default_port=0)

@@ -3,11 +3,11 @@ import socket
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from connectors.udp.sockets import UdpOptions, UdpSocketOptions, buffer_of, dropped_by, listen_udp
-from walflow import Connector, Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
-from walflow.net import Address, parse_address, unwritten_port
+from connectors.udp.sockets import UDP, UdpOptions, UdpSocketOptions, buffer_of, dropped_by, listen_udp
+from walflow import Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
+from walflow.net import Address, AtUrl, UrlScheme, unwritten_port
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
 TURN_BYTES: Final = 256 << 10  # read before others have their turn: together they are one block
@@ -17,7 +17,7 @@ SAY: Final = 10.0  # seconds between lines that say so
 COUNTED: Final = 1 << 16  # unread datagrams counted at the end
 
 
-class UdpServer(Connector):
+class UdpServer(AtUrl):
     """A source of datagrams. Each datagram is one event. With preprocessors, each datagram is decoded on its own: an
     event never continues in the next datagram."""
 
@@ -31,7 +31,9 @@ class UdpServer(Connector):
         ),
     }
 
-    url: str = Field(description="host:port to listen on. Without a port, any free one.")
+    scheme: ClassVar[UrlScheme] = UDP
+
+    url: str = UDP.listens(" Without a port, any free one.")
     buf_size: Size = Field(
         default=8192, ge=1, description="A key of tremor's, accepted and not used: no datagram is cut off."
     )
@@ -48,16 +50,6 @@ class UdpServer(Connector):
         description="The reason why listening beyond loopback is safe here. "
         "With a reason, `check` and `run` do not warn.",
     )
-
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        _address(url)
-        return url
-
-    @property
-    def address(self) -> Address:
-        return _address(self.url)
 
     def needs(self) -> Sequence[Need]:
         def listen() -> None:
@@ -244,7 +236,3 @@ class DatagramLosses:
         if self._unsaid:
             self._out.log.warning("the kernel dropped datagrams", datagrams=self._unsaid, reason=why)
             self._unsaid = 0
-
-
-def _address(url: str) -> Address:
-    return parse_address(url, scheme="udp", default_port=0)

@@ -7,8 +7,9 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from walflow import WalflowError
-from walflow.net import Address, CannotListen
+from walflow.net import Address, CannotListen, UrlScheme
 
+UDP: Final = UrlScheme("udp", 0)
 SO_MEMINFO: Final = 55  # Linux, not in Python's socket module: nine numbers, the last one what was dropped
 _MEMINFO: Final = struct.Struct("=9I")
 

@@ -7,18 +7,20 @@ from websockets.exceptions import InvalidURI
 from websockets.uri import WebSocketURI, parse_uri
 
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
-from connectors.ws.config import Ws
+from connectors.ws.config import WEBSOCKET, Ws
 from connectors.ws.wire import printable
 from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk, Size
 from walflow.net import (
     CLIENT_FAMILIES,
     Address,
+    AtUrl,
     ClientTls,
     Reconnect,
     ReconnectKeys,
     SocketOptions,
     TcpOptions,
     TlsToPeer,
+    UrlScheme,
     check_brackets,
     check_host,
     credential_in_the_open,
@@ -49,15 +51,13 @@ LOSES_LITTLE: Final = Risk(
 )
 
 
-class WsClientKeys(Ws):
+class WsClientKeys(AtUrl, Ws):
     """What `WsClient` takes."""
 
     families: ClassVar[Families] = CLIENT_FAMILIES
+    scheme: ClassVar[UrlScheme] = WEBSOCKET
 
-    url: str = Field(
-        description="ws://host:port/path, or wss:// for TLS. host:port alone means ws://. The default port is 80, "
-        "with TLS 443."
-    )
+    url: str = WEBSOCKET.connects("ws://host:port/path", " host:port alone means ws://.")
     tls: TlsToPeer = False
     headers: Mapping[str, str] = Field(
         default={}, description="More headers of the handshake. For a secret, use `token`."
@@ -95,9 +95,8 @@ class WsClientKeys(Ws):
     socket_options: TcpOptions = SocketOptions()
     reconnect: ReconnectKeys = Reconnect()
 
-    @field_validator("url")
     @classmethod
-    def _is_url(cls, url: str) -> str:
+    def checked_url(cls, url: str) -> str:
         _parse(url, secure=False)
         return url
 

@@ -11,9 +11,10 @@ from websockets.typing import Subprotocol
 
 from connectors.ws.wire import is_utf8, runs
 from walflow import Block, Connector, Inlet, Size, Traits
-from walflow.net import BearerToken
+from walflow.net import BearerToken, UrlScheme
 
 TOKEN: Final = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"  # RFC 9110
+WEBSOCKET: Final = UrlScheme("ws", 80, "wss", 443)
 TEXT_CODECS: Final = ("json", "string")
 TEXT_FRAMINGS: Final = ("messages", "separate")
 

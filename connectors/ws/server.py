@@ -1,26 +1,26 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
-from pydantic import Field, field_validator
+from pydantic import Field
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
-from connectors.ws.config import Ws
+from connectors.ws.config import WEBSOCKET, Ws
 from connectors.ws.wire import SILENT, FrameWire
 from walflow import Block, Guarantee, Inlet, Need, Outlet, Timer
 from walflow.net import (
     CLOSING,
     SENT_TO_CLIENTS,
-    Address,
+    AtUrl,
     Deadline,
     NoSecret,
     Peer,
     StreamServer,
     TcpListening,
+    UrlScheme,
     Writing,
     credentials_written,
-    parse_address,
     same_token,
     to_listen,
     to_read,
@@ -28,27 +28,21 @@ from walflow.net import (
 )
 
 
-class WsServer(Ws, TcpListening):
+class WsServer(AtUrl, Ws, TcpListening):
     """A source of its clients' messages, and a sink that answers each client with its own events."""
 
-    url: str = Field(
-        description="host:port to listen on; port 80, or 443 with TLS, if none is named. Any path will do."
-    )
+    scheme: ClassVar[UrlScheme] = WEBSOCKET
+
+    url: str = WEBSOCKET.listens(" Any path will do.")
     idle_timeout: int | None = Field(
         default=None,
         gt=0,
         description="Nanoseconds without a message either way after which a client is closed. Default: never.",
     )
 
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, url: str) -> str:
-        _address(url, secure=False)
-        return url
-
     @property
-    def address(self) -> Address:
-        return _address(self.url, secure=self.tls is not None)
+    def secure(self) -> bool:
+        return self.tls is not None
 
     def needs(self) -> Sequence[Need]:
         return [*to_read(self.token, "token"), *to_listen(self.address, self.socket_options, self.tls)]
@@ -294,8 +288,3 @@ class WsPeer(Peer):
 def _words(error: Exception) -> str:
     text = "".join(c if c.isprintable() else "?" for c in str(error))
     return text[:120]
-
-
-def _address(url: str, *, secure: bool) -> Address:
-    scheme = "wss" if url.startswith("wss://") else "ws"
-    return parse_address(url, scheme=scheme, default_port=443 if secure else 80)

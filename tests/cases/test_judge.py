@@ -1,5 +1,6 @@
 """What the page docs/reference/test-folders.md says, case by case."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -282,13 +283,17 @@ def test_a_log_within_a_flow_is_passed_through(tmp_path: Path) -> None:
     assert not list((tmp_path / "cwd").iterdir())
 
 
+# Since Python 3.14 its own reader goes deeper than we do.
+NESTED = "in.jsonl:1:1: " + (
+    "not JSON that is supported: nested deeper than 512" if sys.version_info >= (3, 14) else "this nests too deep"
+)
 BAD = [
     ({"pipeline_trickle": PASS}, "CASE: a case has an input, `in.jsonl` say, or `error.txt` if it is refused"),
     ({"pipeline_trickle": PASS, "in_jsonl": '{"a": 1}\n{"a" 1}'}, "in.jsonl:2:6: expecting ':' delimiter"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1 2"}, "in.jsonl:1:3: extra data"),
     ({"pipeline_trickle": PASS, "in_jsonl": "NaN"}, "in.jsonl:1:1: NaN is not JSON"),
     ({"pipeline_trickle": PASS, "in_jsonl": "[" * 600 + "]" * 600}, "in.jsonl:1:1: not JSON that is supported: nested deeper than 512"),
-    ({"pipeline_trickle": PASS, "in_jsonl": "[" * 60_000 + "]" * 60_000}, "in.jsonl:1:1: this nests too deep"),
+    ({"pipeline_trickle": PASS, "in_jsonl": "[" * 60_000 + "]" * 60_000}, NESTED),
     ({"pipeline_trickle": PASS, "in_events_jsonl": '{"valeu": 1}'}, "in.events.jsonl:1:1: Object contains unknown field `valeu`"),
     ({"pipeline_trickle": PASS, "in_events_jsonl": "1"}, "in.events.jsonl:1:1: Expected `object`, got `int`"),
     ({"pipeline_trickle": PASS, "in_events_jsonl": '{"value": 1, "port": "late"}'}, "CASE: no input `late`; there is `in`"),

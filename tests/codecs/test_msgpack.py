@@ -47,7 +47,7 @@ REFUSED = [
     (b"\xa1\xff", "utf-8"),
     (b"\xdd\xff\xff\xff\xff", "truncated"),
     (b"\x91" * 300 + b"\x01", "limit"),
-    (b"\x91" * 5000 + b"\x01", "depth"),
+    (b"\x91" * 5000 + b"\x01", "ecursion"),
     (b"\xcb\x7f\xf0" + bytes(6), "infinity or NaN"),
     (b"\x91\x81\xa1a\xca\x7f\xc0\x00\x00", "infinity or NaN"),
 ]

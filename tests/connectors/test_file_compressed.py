@@ -4,15 +4,20 @@ import asyncio
 import gzip
 import lzma
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import lz4.frame
 import pytest
-from backports import zstd
 
 from connectors.file import File
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Compress = Callable[[bytes], bytes]
 KINDS: list[tuple[str, Compress]] = [

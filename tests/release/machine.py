@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from release import debian
 from tests.system.daemon import PATIENCE, ROOT
 
-BASE: Final = ROOT / ".venv" / "bare" / "bookworm"  # where .venv goes, it goes
+ROOTS: Final = ROOT / ".venv" / "bare"  # where .venv goes, they go
+CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 HAS: Final = "ca-certificates,dbus,logrotate,man-db,systemd,systemd-sysv"  # beside what each Debian has
 LATER: Final = (
-    "python3.11",
-    "python3.11-venv",
     "python3-pip-whl",
     "libstdc++6",
     "init-system-helpers",
@@ -41,20 +41,37 @@ def absent() -> str | None:
     return f"there is no {missing[0]}: `make debootstrap`" if missing else None
 
 
-def base() -> Path:
-    """Made once. What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
-    if BASE.exists():
-        return BASE
-    making = BASE.with_suffix(".making")
+def base(suite: str) -> Path:
+    """What packages of ours depend on is in apt's cache and not installed: a machine has no network."""
+    python = next(one.python for one in debian.SUITES if one.name == suite)
+    return made(suite, suite, HAS, later=(f"python{python}", f"python{python}-venv", *LATER))
+
+
+def made(name: str, suite: str, packages: str, installed: Sequence[str] = (), later: Sequence[str] = ()) -> Path:
+    """The root of a Debian, in the directory `name`: made once, with `installed` and what that depends on.
+    `later` is in apt's cache."""
+    root = ROOTS / name
+    if root.exists():
+        return root
+    making = ROOTS / f".{name}.making"
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    _run("debootstrap", "--variant=minbase", f"--include={HAS}", "bookworm", str(making))
-    (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+    # The newest suites have the script of sid; an older debootstrap does not know their names.
+    scripts = Path("/usr/share/debootstrap/scripts")
+    script = [] if (scripts / suite).exists() else [str(scripts / "sid")]
+    mirror = "http://deb.debian.org/debian"
+    _run("debootstrap", "--variant=minbase", f"--include={packages}", suite, str(making), mirror, *script)
     shutil.copy("/etc/resolv.conf", making / "etc/resolv.conf")
-    _run("chroot", str(making), "apt-get", "update")
-    _run("chroot", str(making), "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *LATER)
-    making.rename(BASE)
-    return BASE
+    if CERTIFICATES.exists():  # a proxy's may be among them
+        shutil.copy(CERTIFICATES, making / CERTIFICATES.relative_to("/"))
+    (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+    get = ("chroot", str(making), "apt-get")
+    _run(*get, "update")
+    for option, names in (("--yes", installed), ("--download-only", later)):
+        if names:
+            _run(*get, "install", "--yes", option, "--no-install-recommends", *names)
+    making.rename(root)
+    return root
 
 
 def _run(*command: str) -> None:
@@ -71,13 +88,14 @@ def until(happened: Callable[[], object]) -> None:
 class Machine:
     """`with Machine(folder) as machine:` boots one, and halts it at the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suite: str = "bookworm") -> None:
         self.root = folder / "root"
+        self._base = base(suite)
         self._console = folder / "console"
         self._nspawn: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        _run("cp", "--archive", str(base()), str(self.root))
+        _run("cp", "--archive", str(self._base), str(self.root))
         (self.root / "etc/hostname").write_text("bare\n")
         command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--machine=bare"]
         with self._console.open("wb") as console:

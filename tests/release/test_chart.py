@@ -69,11 +69,43 @@ def test_the_values_are_what_their_schema_says() -> None:
     assert VALUES.keys() | {"global"} == SCHEMA["properties"].keys()
 
 
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that reads a ServiceMonitor as the Prometheus operator does: its types are a module of Go."""
+    if shutil.which("go") is None:
+        pytest.skip("there is no Go")
+    program = tmp_path_factory.mktemp("operator") / "servicemonitor"
+    done = subprocess.run(
+        ["go", "build", "-o", str(program), "."],
+        cwd=Path(__file__).with_name("operator"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.nightly
+def test_the_prometheus_operator_takes_the_service_monitor(operator: Path) -> None:
+    def said(monitor: dict[str, Any]) -> str:
+        given = json.dumps(monitor)
+        return subprocess.run([operator], input=given, capture_output=True, text=True, check=False).stderr
+
+    monitor = MANIFESTS["ServiceMonitor"]
+    assert said(monitor) == ""
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert "unknown field" in said(monitor | {"spec": monitor["spec"] | {"jobLable": "x"}})
+    assert "cannot unmarshal number" in said(
+        monitor | {"spec": monitor["spec"] | {"endpoints": [endpoint | {"port": 5}]}}
+    )
+
+
 def test_kubernetes_takes_it() -> None:
     checker = pytest.importorskip("kubernetes_validate")
     assert sorted(MANIFESTS) == ["ConfigMap", "PodDisruptionBudget", "Service", "ServiceMonitor", "StatefulSet"]
     for kind, one in MANIFESTS.items():
-        if kind != "ServiceMonitor":  # the Prometheus operator's own
+        if kind != "ServiceMonitor":  # of the Prometheus operator: above
             checker.validate(one, KUBERNETES, strict=True)
 
 

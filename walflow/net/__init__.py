@@ -38,16 +38,19 @@ from walflow.net.socket_writer import Writing
 from walflow.net.sockets import CannotListen, SocketOptions, UnixListener, listen_tcp
 from walflow.net.thread import on_thread
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls, check_name
+from walflow.net.url import HTTP, AtUrl, UrlScheme
 
 __all__ = [
     "BROKER_FAMILIES",
     "CLIENT_FAMILIES",
     "CLOSING",
+    "HTTP",
     "LATE",
     "REQUEST_FAMILIES",
     "SENT_TO_CLIENTS",
     "SERVER_FAMILIES",
     "Address",
+    "AtUrl",
     "Backoff",
     "BadCertificate",
     "BearerToken",
@@ -90,6 +93,7 @@ __all__ = [
     "TlsProtocol",
     "TlsToPeer",
     "UnixListener",
+    "UrlScheme",
     "WhenWritten",
     "Writing",
     "acks_of",

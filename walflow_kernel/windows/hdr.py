@@ -49,7 +49,10 @@ def _result(frame: Frame, at: int, wanted: Sequence[str] | None) -> object:
     bins = list(pairs(frame[at + 1]))
     count = sum(one for _, one in bins)
     mean = sum(_median(bucket) * one for bucket, one in bins) / count
-    variance = sum((_median(bucket) - mean) ** 2 * one for bucket, one in bins) / count
+    squares = 0.0
+    for bucket, one in bins:  # not `sum`: since Python 3.12 it adds floats in another way, and both hosts must agree
+        squares += (_median(bucket) - mean) ** 2 * one
+    variance = squares / count
     ends = list(accumulate(one for _, one in bins))
     found: dict[str, object] = {}
     for text in wanted or PERCENTILES:
