@@ -1,6 +1,8 @@
 """Rows and refusals, with a real server. With a daemon, kills and copies: tests/system/test_postgres.py."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
@@ -9,9 +11,13 @@ from connectors.postgres.server import PostgresServer
 from connectors.postgres.table import PostgresTable
 from connectors.postgres.text import TableColumn, cell
 from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
-from walflow.tables import WHOLE, CannotUse, NotARow, columns_of
+from walflow import Inlet, Outlet
+from walflow.tables import CannotUse, NotARow, columns_of, run_table
+from walflow.testing.sinks import JobsOnThread, RunsSink, sink_promises
 
 pytestmark = [needs_postgres, pytest.mark.test]
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -242,9 +248,80 @@ def test_a_server_that_is_away_is_named() -> None:
         table.open()
 
 
-def test_a_table_whose_row_is_locked_for_long_is_tried_again(peer: PostgresPeer) -> None:
-    """It is no fence, and the transaction ends."""
-    table = table_of(peer, WantedTable("events", create=True))
-    table.open()
-    assert WHOLE
-    table.close()
+class ServerOnThread(PostgresServer):
+    """The jobs of a scenario run within its loop, and a thread has one loop at a time."""
+
+    def run(self, asked: Awaitable[T]) -> T:
+        return on_thread(lambda: super(ServerOnThread, self).run(asked))
+
+    def close(self) -> None:
+        on_thread(super().close)
+
+
+def on_thread(call: Callable[[], T]) -> T:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+class BreakingTable(PostgresTable):
+    """One that has a bug, while it is `broken`."""
+
+    broken = False
+
+    def insert(self, rows: Sequence[bytes | None], *, apart: bool) -> Mapping[int, str]:
+        if self.broken:
+            raise KeyError("a bug")
+        return super().insert(rows, apart=apart)
+
+
+class PostgresSubject(JobsOnThread):
+    """A table that is renamed while the sink uses it."""
+
+    never = b'"no"'
+    peer: PostgresPeer  # of the module
+
+    def __init__(self) -> None:
+        self._name = "events"
+        self.peer.sql(
+            "DROP SCHEMA public CASCADE",
+            "CREATE SCHEMA public",
+            """CREATE TABLE events (id serial, event json CHECK (event::text <> '"no"'))""",
+        )
+        self._table = BreakingTable(ServerOnThread(self.peer.dsn), WantedTable("events"))
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await run_table(inlet, self._table)
+
+    def got(self) -> Sequence[bytes]:
+        return [str(event).encode() for (event,) in self._sql(f"SELECT event::text FROM {self._name} ORDER BY id")]
+
+    def fail(self) -> None:
+        self._sql("ALTER TABLE events RENAME TO away")
+        self._name = "away"
+
+    def fail_otherwise(self) -> None:
+        self._sql("CREATE TABLE events (other int)")
+
+    def mend(self) -> None:
+        self._sql("DROP TABLE IF EXISTS events", "ALTER TABLE away RENAME TO events")
+        self._name = "events"
+
+    def bug(self) -> None:
+        self._table.broken = True
+
+    def _sql(self, *statements: str) -> Sequence[Any]:
+        return on_thread(lambda: self.peer.sql(*statements))
+
+
+@pytest.fixture(autouse=True)
+def _subjects_have_a_peer(server: PostgresPeer) -> None:
+    PostgresSubject.peer = server
+
+
+test_postgres = sink_promises(PostgresSubject)
