@@ -312,7 +312,8 @@ BAD = [
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tagss = []"},
      "case.toml: unknown key `tagss`; did you mean `tags`?"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "least = 1"},
-     "case.toml: unknown key `least`; it takes `tags`, `args`, `start_ns` or `step_ns`; an arg of the subject stands below `[args]`"),
+     ("case.toml: unknown key `least`; it takes `tags`, `args`, `start_ns` or `step_ns`; an arg of the "
+"subject stands below `[args]`")),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "args = 3"}, "case.toml: `args`: a table, `[args]`"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "tags = "}, "case.toml: Invalid value (at end of document)"),
     ({"pipeline_trickle": PASS, "in_jsonl": "1", "case_toml": "args = {a = 2020-01-01}"},

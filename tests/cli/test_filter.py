@@ -96,7 +96,8 @@ def test_a_pipeline_of_a_flow_file() -> None:
 
 REFUSED = [
     (("s.tremor", "s.tremor"), 2, "one script or pipeline at a time"),
-    (("s.tremor", "in.json"), 2, "s.tremor is a script, and has a command of its own: walflow run s.tremor -i INPUT -o OUTPUT"),
+    (("s.tremor", "in.json"), 2, ("s.tremor is a script, and has a command of its own: "
+"walflow run s.tremor -i INPUT -o OUTPUT")),
     (("gone.tremor",), 66, "cannot read gone.tremor: no such file or directory"),
     (("s.tremor", "-i", "gone"), 66, "--input gone: No such file or directory"),
     (("s.tremor", "-i", "."), 66, "--input .: is a directory"),

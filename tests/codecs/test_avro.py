@@ -1,4 +1,5 @@
-"""The examples of Avro's specification, what fastavro itself writes and reads, and bytes and schemas that are a trap."""
+"""The examples of Avro's specification, what fastavro itself writes and reads,
+and bytes and schemas that are a trap."""
 
 import io
 import json
@@ -184,7 +185,8 @@ TRAPS = [
 
 @pytest.mark.parametrize(("schema", "reason"), TRAPS)
 def test_schemas_whose_size_a_peer_could_choose(schema: object, reason: str) -> None:
-    """A megabyte of `Node` ended the process with a signal; an array of `null` has as many items as its count says."""
+    """A megabyte of `Node` ended the process with a signal;
+    an array of `null` has as many items as its count says."""
     with pytest.raises(WalflowError, match=reason):
         datum(schema)
 

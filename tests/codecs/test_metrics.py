@@ -1,4 +1,5 @@
-"""statsd, dogstatsd, graphite and influx: the examples of their specifications and tremor's, both ways, and what is refused."""
+"""statsd, dogstatsd, graphite and influx: the examples of their specifications and tremor's, both ways,
+and what is refused."""
 
 import math
 import re

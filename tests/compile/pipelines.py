@@ -190,9 +190,15 @@ class Writing:
             return f"let {target} = {chance.choice(['x', 'x.a', self.value(1)])}"
         if one < 0.8 and depth:
             cases = [f"case {self.pattern()} {self.guard()}=> {self.effects()}" for _ in range(chance.randint(1, 3))]
-            return f"match {chance.choice(['event', 'x', self.path()])} of {' '.join(cases)} default => {self.effects()} end"
+            return (
+                f"match {chance.choice(['event', 'x', self.path()])} of {' '.join(cases)} default => "
+                f"{self.effects()} end"
+            )
         if one < 0.9 and depth:
-            return f"for {chance.choice(['event', 'x', self.path()])} of case (k, v) {self.guard()}=> {self.effects()} end"
+            return (
+                f"for {chance.choice(['event', 'x', self.path()])} of case (k, "
+                f"v) {self.guard()}=> {self.effects()} end"
+            )
         return f"let event = {self.value(1)}"
 
     def effects(self) -> str:

@@ -189,7 +189,8 @@ CASES: list[tuple[str, object, object]] = [
     ('patch event of default => {"a": 2, "r": {"a": 9, "z": 1, "b": {"y": 0}}} end', {"a": None, "r": R},
      {"a": None, "r": {"a": 1, "b": {"c": 2, "d": [3], "y": 0}, "z": 1}}),
     ("patch event of default => event.l end", E, Refused("`default` takes a record, not an array")),
-    ('patch event of insert "b" => event.a; erase "a"; move "b" => "a"; insert "b" => event.a end', {"a": 1}, {"a": 1, "b": 1}),
+    (('patch event of insert "b" => event.a; erase "a"; move "b" => "a"; '
+'insert "b" => event.a end'), {"a": 1}, {"a": 1, "b": 1}),
     ('patch event of insert "b" => {"c": 1}; merge "b" => {"d": 2} end', {}, {"b": {"c": 1, "d": 2}}),
     ('patch event of insert "#{event.k}" => 1; move "k" => "#{event.k}2" end', {"k": "x"}, {"x": 1, "x2": "x"}),
     ('(patch event of erase "a" end).b', {"a": 1, "b": 2}, 2),
