@@ -107,7 +107,8 @@ REFUSED = [
     (("s.tremor", "-i", "in.json", "-d", "xml"), 2, "Unknown codec xml"),
     (("s.tremor", "-i", "in.json", "--preprocessor", "{"), 2, "{: write a name, or"),
     (("s.tremor", "-i", "in.json", "--set", "x"), 2, "--set x: write `--set name=value`"),
-    (("s.tremor", "-i", "in.json", "-o", "/dev/full", "-p", "hot"), 74, "cannot write /dev/full: No space left on device"),
+    (("s.tremor", "-i", "in.json", "-o", "/dev/full", "-p", "hot"), 74,
+     "cannot write /dev/full: No space left on device"),
     (("f.troy", "-i", "in.json"), 78, "f.troy defines 2 pipelines"),
     (("f.troy", "-i", "in.json", "--pipeline", "three"), 78, "f.troy defines no pipeline `three`"),
 ]  # fmt: skip

@@ -3,7 +3,7 @@ what it acked to its source, what its sink had, and at which positions. `python 
 from stdin, forks a process for it (the imports take longer than a life does), waits for "go" and lives it.
 
     {"path": ..., "chunk_size": ..., "max_chunks": ..., "first": ..., "after": ..., "sizes": [...], "seed": ...}   in
-    pid N · go (in) · begun · acked I · came I POSITION · sunk I [LANE] (about to be acked) · closed · ended N      out
+    pid N · go (in) · begun · acked I · came I POSITION · sunk I [LANE] (about to be acked) · closed · ended N   out
 """
 
 import ctypes

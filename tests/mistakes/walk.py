@@ -1,6 +1,6 @@
 """Walks the mistakes, and keeps what is printed.
 
-python -m tests.mistakes.walk      # writes flow_files.txt and command_lines.txt anew; read the difference before you keep it
+python -m tests.mistakes.walk      # writes flow_files.txt and command_lines.txt anew: read the difference
 """
 
 import os

@@ -184,7 +184,8 @@ class LogPromises:
     def lose_the_newest(self) -> None:
         """Of what the cursor does not know no more is expected than that it is not altered."""
         self.damaged = self.newest_lost = True
-        self.skipped.clear()  # an event that was being skipped may have gone with the file, before its bytes were kept
+        # An event that was being skipped may have gone with the file, before its bytes were kept.
+        self.skipped.clear()
         for known in (self.promised, self.told, self.done, self.unsafe):
             known -= {position for position in known if position > self.noted}
         self._key = None

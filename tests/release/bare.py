@@ -2,7 +2,9 @@
 purged.
 
     python -m tests.release.bare             # prints the page
-    python -m tests.release.bare --write     # writes docs/howto/bare-debian.md; tests/release/test_bare.py compares it
+    python -m tests.release.bare --write     # writes docs/howto/bare-debian.md
+
+tests/release/test_bare.py compares the page.
 
 Both packages are built on the way: of this commit, and of an older one.
 """
@@ -77,7 +79,8 @@ found = collections.Counter()
 until = time.monotonic() + 60
 while echoed[-1] not in found and time.monotonic() < until:
     files = pathlib.Path("/var/lib/walflow").glob("server_out.log*")
-    found = collections.Counter(json.loads(line).get("n") for file in files for line in file.open() if line.endswith("\\n"))
+    found = collections.Counter(json.loads(line).get("n") for file in files for line in file.open() \
+if line.endswith("\\n"))
 del found[None]
 print("missing:", [n for n in echoed if not found[n]], "oftener than sent:", [n for n in found if found[n] > sent[n]])
 """

@@ -155,6 +155,7 @@ class ServerSubject(SinkSubject):
 test_server = sink_promises(
     ServerSubject,
     without={
-        "a_block_that_comes_after_the_stop_fails_at_once": "its client is gone, and the event is of no use: it is acked"
+        "a_block_that_comes_after_the_stop_fails_at_once": "its client is gone, and the event is of no use: "
+        "it is acked"
     },
 )
