@@ -1,8 +1,8 @@
-"""A log into a table of PostgreSQL, beside `psql \\copy` of the same rows in as many commits, and beside a plain script that inserts them:
-`python -m bench.postgres [ROUNDS]`.
+"""A log into a table of PostgreSQL, beside `psql \\copy` of the same rows in as many commits, and beside a plain
+script that inserts them: `python -m bench.postgres [ROUNDS]`.
 
-The events wait in the log until the table is made. What is measured goes from the first rows that can be seen to the last. The server does not
-sync (`fsync = off`), so that its disk is not what is measured; walflow's log does."""
+The events wait in the log until the table is made. What is measured goes from the first rows that can be seen to the
+last. The server does not sync (`fsync = off`), so that its disk is not what is measured; walflow's log does."""
 
 import asyncio
 import json

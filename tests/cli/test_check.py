@@ -49,7 +49,7 @@ server::wal sends to server_out, stdio and tcp_server: while one of them is unav
 warning: server::wal: takes 102400 bytes
 note: server: an event that server_out, stdio or wal rejects is logged, counted and dropped; a link from its `err` keeps it
 3 warnings
-""".lstrip()
+""".lstrip()  # noqa: E501  # a line of its data is one
 
 
 @pytest.fixture(autouse=True)

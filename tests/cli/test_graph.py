@@ -40,7 +40,7 @@ flowchart LR
     %% server::tcp_server sends to stdio and wal: while one of them is unavailable, tcp_server sends to none of them
     %% server::wal has 2 lanes: server_out; tcp_server. An unavailable sink stops only its own lane, until the log is full
     %% rejected events come to stdio: while it is unavailable, wal does not send to tcp_server either
-"""
+"""  # noqa: E501  # a line of its data is one
 
 DOT = """\
 digraph walflow {

@@ -20,7 +20,7 @@ MODULES = {
           create connector log with path = args.path, size = args.size end;
           create pipeline tell with what = "#{args.path} by lib" end;
         end;
-    """,
+    """,  # noqa: E501  # a line of its data is one
     "inner": 'const deepest = "inner"; const size = 99;',
     "other": ('const size = 8; const shown = "other"; define pipeline tell pipeline select shown from in into out; '
 'end;'),
@@ -247,7 +247,7 @@ CASES = [
         flow(
             "## a\ndefine ## b\npipeline ### c\np ## d\nargs ## e\na = ## f\n1, ### g\npipeline ## h\nselect ## i\n"
 "{ ## j\n"
-            '"a" ## k\n: args ## l\n. ### m\na } from in ## n\ninto out ## o\n; ## p\nend ## q\n; ## r\ncreate pipeline p ## s\n;'
+            '"a" ## k\n: args ## l\n. ### m\na } from in ## n\ninto out ## o\n; ## p\nend ## q\n; ## r\ncreate pipeline p ## s\n;'  # noqa: E501  # a line of its data is one
             "### t\n## at the end",
             before="### file\n## of what follows\n### again\nconst ## u\na ## v\n= 1 ### w\n; ## x\n",
         )

@@ -25,7 +25,7 @@ CHAIN = """
     from in[second, ten, minute] group by event.g into out;
     define window hundred from tumbling with size = 100, max_groups = 1000 end;
     select {"window": window, "all": aggr::win::collect_flattened(event.x)} from in[hundred] into out;
-"""
+"""  # noqa: E501  # a line of its data is one
 
 
 @pytest.mark.nightly

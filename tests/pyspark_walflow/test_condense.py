@@ -28,7 +28,7 @@ STREAM = (
     "Identifier: [id = 6ac0f291-0686]\nCurrent Committed Offsets: {}"
 )
 PYTHON = (
-    "[STREAM_FAILED] Query [id = aa3b, runId = ad6d] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown"
+    "[STREAM_FAILED] Query [id = aa3b, runId = ad6d] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown"  # noqa: E501  # a line of its data is one
     ' from the Python worker: Traceback (most recent call last):\n  File "worker.py", line 4207, in invoke_udf\n'
     "    import pyarrow as pa\nModuleNotFoundError: No module named 'pyarrow'\n SQLSTATE: 38000 SQLSTATE: XXKST\n"
     "=== Streaming Query ===\n"

@@ -32,7 +32,7 @@ template(name="told" type="string"
          string="%syslogfacility-text% %syslogseverity-text% %hostname% %app-name% %procid% %msgid% %structured-data%|%msg%\\n")
 ruleset(name="store") {{ action(type="omfile" file="{workdir}/received" template="told") }}
 input(type="imtcp" address="127.0.0.1" port="{port}" ruleset="store")
-"""
+"""  # noqa: E501  # a line of its data is one
 
 with_logger = pytest.mark.skipif(shutil.which("logger") is None, reason="no logger: sudo apt-get install bsdutils")
 with_rsyslog = pytest.mark.skipif(absent(RSYSLOG) is not None, reason=str(absent(RSYSLOG)))

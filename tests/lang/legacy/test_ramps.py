@@ -97,7 +97,7 @@ binding:
       /pipeline/system::passthrough/{instance}/out: ["/offramp/stop/{instance}/in", "/offramp/system::stdout/{instance}/in"]
 mapping:
   /binding/a/b: {instance: "b"}
-"""
+"""  # noqa: E501  # a line of its data is one
     )
     with running(tmp_path / "ws.yaml", tmp_path) as daemon:
         with connect(f"ws://127.0.0.1:{daemon.port()}/") as peer:

@@ -116,7 +116,7 @@ def test_the_message_of_an_exception_may_have_several_lines() -> None:
 
 LOST = "WARN TaskSetManager: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.1 executor driver)"
 CAST = (
-    "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'sesame\nsesame' of the type \"STRING\" "
+    "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'sesame\nsesame' of the type \"STRING\" "  # noqa: E501  # a line of its data is one
     'cannot be cast to "INT" because it is malformed. SQLSTATE: 22018'
 )
 TOLD = (
