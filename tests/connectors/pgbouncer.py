@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
+from bench.postgres_peer import PATIENCE, PostgresPeer, as_its_user
 from demo.server import free_port
-from tests.connectors.postgres import PATIENCE, PostgresPeer, as_its_user
 
 PGBOUNCER: Final = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is missing (apt install pgbouncer)")

@@ -15,8 +15,9 @@ from typing import Final
 
 import pytest
 
+from bench.postgres_peer import PostgresPeer, running_postgres
 from tests.connectors.pgbouncer import needs_pgbouncer, pooled
-from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
+from tests.connectors.postgres import needs_postgres
 from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, running, wait_until
 
