@@ -167,7 +167,8 @@ SHORT = st.sampled_from([b"{}", b'{"a":[1,{"b":[]}]}', b'"%s"' % (b"[" * 1200), 
 
 
 def nested(kinds: list[str], level: int) -> bytes:
-    """`level` levels, of those kinds in turn: an array, an object, an object with a key, an array with a value more."""
+    """`level` levels, of those kinds in turn: an array, an object, an object with a key,
+    an array with a value more."""
     opens = {"[": b"[", "{": b'{"":', "k": b'{"a[{":', ",": b"[0,"}
     text = b"".join(opens[kinds[at % len(kinds)]] for at in range(level))
     return text + b"0" + b"".join(b"]" if kinds[at % len(kinds)] in "[," else b"}" for at in reversed(range(level)))

@@ -24,7 +24,8 @@ def pooled(peer: PostgresPeer, directory: Path) -> Iterator[str]:
     port = free_port()
     config = directory / "pgbouncer.ini"
     config.write_text(
-        f"[databases]\npostgres = host=127.0.0.1 port={peer.port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"[databases]\npostgres = host=127.0.0.1 port={peer.port} user=postgres\n[pgbouncer]\n"
+        "listen_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n"
         "server_lifetime = 1\nignore_startup_parameters = extra_float_digits\n"
     )

@@ -1,4 +1,5 @@
-"""Events of several lines in followed files: real files, virtual time, and a log that drops what it has after kill -9."""
+"""Events of several lines in followed files: real files, virtual time,
+and a log that drops what it has after kill -9."""
 
 import random
 import shutil

@@ -228,7 +228,8 @@ def test_the_sidecar_cannot_be_made(path: Path) -> None:
     sink = appending(path, disk=disk)
     sidecar = path.with_name(".out.log.walflow")
     assert sink.inlet.breaker == (
-        f"cannot append to {path} without its sidecar: cannot write {sidecar}: permission denied for user {os.geteuid()}"
+        f"cannot append to {path} without its sidecar: cannot write {sidecar}: "
+        f"permission denied for user {os.geteuid()}"
     )
     sink.stop()
 

@@ -284,8 +284,8 @@ async def test_while_only_poison_is_in_hand_the_sources_may_send_and_the_breaker
 
 
 async def test_behind_a_log_that_may_send_no_more_it_hands_back_what_failed() -> None:
-    """All that it has in hand has failed, and nothing new comes: the log has sent as many as may be unacked. The breaker stays triggered, half
-    open, so that the log sends others."""
+    """All that it has in hand has failed, and nothing new comes: the log has sent as many as may be unacked. The
+    breaker stays triggered, half open, so that the log sends others."""
     peer = Poisoned(b"1")
     async with peer.listening() as port, posting(port) as inlet:
         inlet.give(inlet.lines_of(b"1"))

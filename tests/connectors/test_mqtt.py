@@ -173,7 +173,8 @@ async def test_a_message_that_the_broker_never_takes_for_now_fails_alone_once_ot
 
 @needs_mosquitto
 async def test_a_message_that_ends_each_connection_goes_back_to_the_log_and_others_pass(tmp_path: Path) -> None:
-    """Mosquitto answers one that is larger than it takes with a code that MQTT has for other packets, and the client ends the connection."""
+    """Mosquitto answers one that is larger than it takes with a code that MQTT has for other packets,
+    and the client ends the connection."""
     with broker(tmp_path, "message_size_limit 8000") as mosquitto:
         async with publishing(mosquitto.port) as inlet:
             large = b'"%b"' % (b"x" * 10_000)

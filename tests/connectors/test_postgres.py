@@ -92,7 +92,8 @@ def test_members_become_columns_of_any_type(peer: PostgresPeer) -> None:
     }
     assert stored(table, [event]) == {}
     found = peer.sql(
-        "SELECT i, n::text, b, s, at::text, day::text, u::text, raw, names, grid, j::text, m, ip::text, f, made FROM t"
+        "SELECT i, n::text, b, s, at::text, day::text, u::text, raw, names, grid, j::text, m, ip::text, f, "
+        "made FROM t"
     )
     assert found == [
         (

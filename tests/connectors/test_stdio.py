@@ -333,8 +333,8 @@ def test_what_it_says_of_itself() -> None:
     assert Stdio().ports_used() == Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
     source = "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
     sink = (
-        "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. "
-        "Once the stream is closed, "
+        "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is "
+        "not known. Once the stream is closed, "
     )
     drops = f"{sink}every further event for it is acked, dropped and counted"
     holds = f"{sink}no more events are acked, and its sources stop"

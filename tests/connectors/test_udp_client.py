@@ -1,4 +1,5 @@
-"""Events to datagrams: acked when the system has them, rejected where they are too large, held where it takes none."""
+"""Events to datagrams: acked when the system has them, rejected where they are too large,
+held where it takes none."""
 
 import asyncio
 import errno

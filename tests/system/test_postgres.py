@@ -118,8 +118,8 @@ def _starts(peer: PostgresPeer) -> bool:
 
 
 class Wire:
-    """A wire to the server that cuts. `cuts`: so many COMMITs get no answer; the server gets each of them `late` seconds after the
-    client has seen the end. `mute`: from now on nothing crosses, and nothing ends."""
+    """A wire to the server that cuts. `cuts`: so many COMMITs get no answer; the server gets each of them `late`
+    seconds after the client has seen the end. `mute`: from now on nothing crosses, and nothing ends."""
 
     def __init__(self, port: int, cuts: int, late: float = 0.0) -> None:
         self.cuts = cuts

@@ -42,7 +42,8 @@ class WithThread(VirtualScheduler):
 
 
 class Gate:
-    """Before the brokers. `trouble`: what they are made to say of each message. `left`: messages until they say so."""
+    """Before the brokers. `trouble`: what they are made to say of each message.
+    `left`: messages until they say so."""
 
     def __init__(self) -> None:
         self.trouble = 0
