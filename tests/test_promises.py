@@ -31,6 +31,7 @@ from connectors.ws import WsClient, WsServer
 from walflow.cli.promises import from_a_file, in_a_row, lost_state
 from walflow.contract import Connector, risk_name
 from walflow.plan.assembly import StateDomain
+from walflow.testing.sinks import SCENARIOS
 from walflow.warnings import registered
 from walflow_kernel.shipped import Keeping, ShippedPipeline, packed_text
 
@@ -245,11 +246,11 @@ HELD = {
     "what reaches it is dropped": ["connectors/test_null.py::test_it_swallows_and_says_nothing"],
     "what was read from stdin cannot be read again": ["connectors/test_stdio.py::test_it_reads_to_the_end"],
     "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. Once the stream is closed, every": [
-        "connectors/test_stdio.py::test_it_writes_and_acks",
+        "connectors/test_sink_promises.py::test_stdio[an_event_is_acked_after_it_has_arrived]",
         "connectors/test_stdio.py::test_stdout_closed_is_lost_and_nothing_else",
     ],
     "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. Once the stream is closed, no more": [
-        "connectors/test_stdio.py::test_it_writes_and_acks",
+        "connectors/test_sink_promises.py::test_stdio[an_event_is_acked_after_it_has_arrived]",
         "attack/test_closed_console.py::test_head_ends_and_the_log_keeps_the_rest",
     ],
     "what was read from the peer cannot be read again": ["system/test_client.py::test_thirty_kills_of_either_side"],
@@ -278,11 +279,13 @@ HELD = {
     "an event is acked when the peer has sent it back": [
         "net/test_acks.py::test_an_echo_acks_its_block_when_its_last_byte_is_there",
         "net/test_acks.py::test_what_was_echoed_is_not_failed",
-        f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order",
+        "connectors/test_sink_promises.py::test_tcp_echo[a_stop_within_a_block_fails_what_has_not_arrived]",
         f"{CLIENT}test_no_echo_in_time_is_a_loss",
         "system/test_client.py::test_thirty_kills_of_either_side",
     ],
-    "an event that fails is lost: put a log upstream": [f"{CLIENT}test_a_loss_fails_what_was_not_echoed_in_order"],
+    "an event that fails is lost: put a log upstream": [
+        "connectors/test_sink_promises.py::test_tcp_echo[a_stop_within_a_block_fails_what_has_not_arrived]"
+    ],
     "a request is answered with 200 once the log, or every sink if there is no log, has acked all its events": [
         f"{HTTP_SERVER}test_200_comes_only_after_the_last_ack",
         f"{HTTP_SERVER}test_what_fails_is_answered_with_503",
@@ -304,7 +307,7 @@ HELD = {
         f"{HTTP_RESPONSES}test_an_answer_that_is_not_delivered_fails_the_request",
     ],
     "an event is acked when its request is answered with 2xx": [
-        f"{HTTP_CLIENT}test_nothing_is_acked_before_its_answer",
+        "connectors/promises/test_http.py::test_http[nothing_is_acked_before_it_has_arrived]",
         f"{HTTP_CLIENT}test_4xx_is_a_reject_with_the_first_line_of_its_body",
         f"{HTTP_CLIENT}test_what_may_be_answered_otherwise_later_is_sent_again_with_the_same_key",
         f"{HTTP_CLIENT}test_keys_are_of_the_log_and_the_position_and_stay_over_a_restart",
@@ -327,7 +330,7 @@ HELD = {
     ],
     "with QoS 0 a message lost on its way is lost for good": [f"{MQTT}test_warnings"],
     "what the broker has not acked when walflow stops is lost": [
-        f"{MQTT}test_what_has_no_answer_when_it_stops_fails"
+        "connectors/promises/test_brokers.py::test_mqtt[a_stop_in_trouble_fails_what_is_held]"
     ],
     "the password goes to h:1 without TLS": [f"{MQTT}test_warnings"],
     "each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then": [
@@ -537,7 +540,7 @@ HELD = {
         "system/test_schema_registry.py::test_messages_wait_for_a_registry_that_is_away",
     ],
     "events that are held when walflow stops are lost": [
-        f"{REGISTRY}test_what_is_held_when_it_stops_fails",
+        "connectors/promises/test_answers.py::test_registry[a_stop_in_trouble_fails_what_is_held]",
     ],
     "lookups that are not answered when walflow stops are lost": [
         f"{DNS}test_one_lookup_that_waits_holds_up_no_other",
@@ -644,7 +647,11 @@ def test_the_tests_that_hold_them_exist() -> None:
 
 
 def _has(text: str, function: str) -> bool:
-    return re.search(rf"^(async )?def {function}\(", text, re.MULTILINE) is not None
+    """A test, or a scenario of the suite that every sink must pass."""
+    name, _, scenario = function.rstrip("]").partition("[")
+    if scenario:
+        return scenario in SCENARIOS and re.search(rf"^{name} = sink_promises\(", text, re.MULTILINE) is not None
+    return re.search(rf"^(async )?def {name}\(", text, re.MULTILINE) is not None
 
 
 WITH_SECRETS: list[Connector] = [

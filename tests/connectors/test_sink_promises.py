@@ -219,21 +219,32 @@ test_spool = sink_promises(SpoolSubject)
 
 
 class StdioSubject(JobsOnThread):
-    """A pipe that is read. It takes a large block as a whole: what writes to it and what reads from it are one thread here."""
+    """A pipe that is read; in trouble, a file on a full disk stands in its place. The pipe takes a large block as a whole: what writes to it
+    and what reads from it are one thread here."""
 
     large = 1 << 19
 
     def __init__(self) -> None:
-        self._reading, self._writing = os.pipe()
-        fcntl.fcntl(self._writing, fcntl.F_SETPIPE_SZ, 1 << 20)
+        self._reading, self._pipe = os.pipe()
+        fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
         os.set_blocking(self._reading, False)
+        self._full = os.open("/dev/full", os.O_WRONLY)
+        self._behind = self._pipe
+        self._fd: int | None = None
         self._read = b""
 
     async def open(self) -> RunsSink:
         return self
 
+    async def again(self) -> RunsSink:
+        return self
+
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await console(inlet, self._writing, holds=True).run()
+        self._fd = os.dup(self._behind)
+        try:
+            await console(inlet, self._fd, holds=True).run()
+        finally:
+            self._fd = None
 
     def got(self) -> Sequence[bytes]:
         try:
@@ -243,8 +254,20 @@ class StdioSubject(JobsOnThread):
             pass
         return self._read.splitlines()
 
+    def fail(self) -> None:
+        self._stand(self._full)
+
+    def mend(self) -> None:
+        self._stand(self._pipe)
+
+    def _stand(self, behind: int) -> None:
+        self._behind = behind
+        if self._fd is not None:
+            os.dup2(behind, self._fd)
+
     async def close(self) -> None:
-        os.close(self._reading)
+        for fd in (self._reading, self._pipe, self._full):
+            os.close(fd)
 
 
 test_stdio = sink_promises(StdioSubject)

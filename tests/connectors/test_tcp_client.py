@@ -180,20 +180,6 @@ async def test_echoes_ack_and_other_lines_are_events() -> None:
         await world.until(lambda: world.fed == [b"hello\nbye\n"])
 
 
-async def test_a_loss_fails_what_was_not_echoed_in_order() -> None:
-    world = World()
-    async with world.connected(ack="echo"):
-        world.give(b"1", b"2", b"3")
-        world.give(b"4")
-        await world.until(lambda: world.peer.received == [b"1\n2\n3\n4\n"])
-        world.peer.send(b"1\n2\n")
-        world.peer.close()
-        await world.until(lambda: world.inlet.failed)
-        assert [data for data, _ in world.inlet.failed] == [b"3\n", b"4\n"]
-        assert world.inlet.breaker is not None
-        assert world.inlet.settled[0].done == 2
-
-
 async def test_no_echo_in_time_is_a_loss() -> None:
     world = World()
     async with world.connected(ack="echo", echo_timeout=5_000_000_000):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[2]
-SIDECAR: Final = ("sidecar", "checksum", "recovery", "appending")
+SIDECAR: Final = ("sidecar", "checksum", "recovery", "appended_file")
 DELIVERY: Final = (
     "lane",
     "source",

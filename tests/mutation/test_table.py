@@ -23,7 +23,7 @@ pytestmark = pytest.mark.test  # it reads all of the engine, and changes with it
 def test_every_module_of_the_engine_is_in_it() -> None:
     engine = {str(path.relative_to(ROOT)) for path in ROOT.glob("walflow/wal/**/*.py")}
     assert len(engine) > 20
-    sidecar = {f"connectors/file/{name}.py" for name in ("sidecar", "checksum", "recovery", "appending")}
+    sidecar = {f"connectors/file/{name}.py" for name in ("sidecar", "checksum", "recovery", "appended_file")}
     delivery = {
         f"walflow/delivery/{name}.py" for name in ("lane", "source", "ahead", "arriving", "recalling", "sender")
     }
