@@ -53,7 +53,7 @@ def test_events_that_are_bad(tmp_path: Path) -> None:
 
 def test_a_port_that_another_process_has(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        url = "127.0.0.1:{}".format(taken.getsockname()[1])
+        url = f"127.0.0.1:{taken.getsockname()[1]}"
         flow = flow_of("tcp -> out", tcp=lines_in("tcp_server", url=url), out=OUT)
         said = f"cannot listen on {url}: Address already in use"
         with running(written(tmp_path, flow), tmp_path, admin=LOOPBACK) as daemon:
@@ -121,7 +121,7 @@ def test_a_log_that_is_full(tmp_path: Path) -> None:
             ends.callback(client.close)
             client.send((b'{"text": "' + b"x" * 100_000 + b'"}\n') * 30)
             wait_until(lambda: "is full" in status(admin), "the log is not full")
-        print(status(admin), [line for line in daemon.lines if line.get("component") == "log"])
+        assert "main::out" in status(admin), "who does not take its events"
         assert daemon.terminate() == 0, daemon.raw
 
 
