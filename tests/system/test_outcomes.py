@@ -5,7 +5,6 @@ import json
 import re
 import socket
 import socketserver
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, pipeline, plain
+from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
 from tests.system.test_kv_dns import name_server
@@ -133,8 +133,7 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
         assert sorted(server.taken) == list(range(1, 501))
 
         def stuck() -> str:
-            command = [*WALFLOW, "status", "--stuck", "--admin", admin.address]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return warm.said([*WALFLOW, "status", "--stuck", "--admin", admin.address])
 
         number = 501
 
