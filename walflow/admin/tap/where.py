@@ -5,32 +5,34 @@ steps than STEPS for one event: it has no loop and makes nothing large, so a ste
 LETTERS of the text is enough."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from random import getrandbits
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from walflow.admin.tap.sampler import TakenBlock
 from walflow.compile.compiled import BlockCall, Compiled
-from walflow.compile.program import CallOf, Const, ForOf, InvokeOf, Term, functions, walk
-from walflow.compile.reference import shipped
+from walflow.compile.fields import fields_of
+from walflow.compile.nodes import CallNode, ForNode, spelled
+from walflow.compile.program import CallOf, ForOf, InvokeOf, Term, functions, walk
+from walflow.compile.reference import declared, shipped
 from walflow.diagnostics import Diagnostic, Source, Span, error, has_errors, render
 from walflow.errors import WalflowError
 from walflow.event import codec_at
+from walflow.lang.parser import parse_query
 from walflow.plan.alone import load_query
-from walflow_kernel.errors import CannotApply
 from walflow_kernel.moment import Moment
-from walflow_kernel.weight import weight_of
 
 NAME: Final = "--where"
 LONGEST: Final = 1024  # characters
 LETTERS: Final = 4  # of the text, for an operation at the least
 STEPS: Final = 1 << 20
-LARGEST_CONSTANT: Final = 64 << 10  # bytes
 _MODULE: Final = re.compile(r"(?<![\w:`])([A-Za-z_]\w*)::")
 _TAIL: Final = re.compile(r"^expected `group` or `into`, found (?!`into`)(.*)$")
 _INTO: Final = "found `into`"
 _END: Final = "found the end"
+_NO_FOR: Final = "no `for`: it would hold up the daemon"
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 
 
@@ -81,7 +83,12 @@ def condition(text: str) -> Condition:
     used = dict.fromkeys(_MODULE.findall(_TEXT.sub("", text)))
     uses = "".join(f"use {shipped()[name]}; " for name in used if name in shipped())
     before = f"{uses}select event from in where\n"
-    query, found = load_query(Source(NAME, f"{before}{text}\ninto out;"), {})
+    source = Source(NAME, f"{before}{text}\ninto out;")
+    makes = _makes_large(source)
+    if makes is not None:
+        what, span = makes
+        raise NotAnExpression(render(_moved(error(f"{NAME} has {what}", span), text, len(before))))
+    query, found = load_query(source, {})
     if query is None or has_errors(found):
         raise NotAnExpression("\n".join(render(_moved(one, text, len(before))) for one in found))
     [plan] = query.assembly.pipelines
@@ -95,26 +102,47 @@ def condition(text: str) -> Condition:
     return Condition(plan.regions.compiled("in"), STEPS // (len(text) // LETTERS + 1))
 
 
+def _makes_large(source: Source) -> tuple[str, Span] | None:
+    """What makes something large while the text is read: what is known then is evaluated then. Read before it is."""
+    waiting: list[object] = [parse_query(source, NAME, _said_later)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, CallNode) and node.function[-1].text in _growing():
+            return _makes(spelled(node.function)), node.span
+        if isinstance(node, ForNode):
+            return _NO_FOR, node.span
+        if isinstance(node, tuple):
+            waiting += cast("tuple[object, ...]", node)
+        elif not isinstance(node, Span):
+            waiting += [getattr(node, name) for name in fields_of(node) or ()]
+    return None
+
+
+def _said_later(found: Diagnostic) -> None:
+    """By `load_query`."""
+
+
+@cache
+def _growing() -> AbstractSet[str]:
+    """The names of functions, without their modules."""
+    return {one.name for one in declared() if one.function.grows}
+
+
+def _makes(name: str) -> str:
+    return f"no `{name}`: it may make something large"
+
+
 def _too_much(term: Term) -> tuple[str, Span] | None:
     """What may take more steps than the event has bytes."""
     bodies = [function.body for function in functions([term]) if function.body is not None]
     for one in [part for whole in (term, *bodies) for part in walk(whole)]:
         if isinstance(one, ForOf):
-            return "no `for`: it would hold up the daemon", one.span
+            return _NO_FOR, one.span
         if isinstance(one, InvokeOf) and one.function.recurs:
             return "no function with `recur`: it would hold up the daemon", one.span
         if isinstance(one, CallOf) and one.function.grows:
-            return f"no `{one.name}`: it may make something large", one.span
-        if isinstance(one, Const) and _is_large(one.value):
-            return f"no constant of more than {LARGEST_CONSTANT:,} bytes", one.span
+            return _makes(one.name), one.span
     return None
-
-
-def _is_large(value: object) -> bool:
-    try:
-        return weight_of(value) > LARGEST_CONSTANT
-    except CannotApply:
-        return True
 
 
 def _moved(found: Diagnostic, text: str, by: int) -> Diagnostic:
