@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto debootstrap helm
+.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto postgres debootstrap helm
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,15 +32,15 @@ unit: $(VENV)/.test ## while you work, seconds: the quick tests of one part; ARG
 quick: $(VENV)/.test ## before each commit, a minute: the tests that start no process; ARGS="-k name" for some of them
 	@$(RUN) -m pytest --tier quick -n $(or $(JOBS),2) --dist worksteal $(ARGS)
 
-test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto ## before each push, six minutes: those and daemons, on one event loop
+test: $(VENV)/.test strace logrotate nginx java node rsyslog redis mosquitto postgres ## before each push, six minutes: those and daemons, on one event loop
 	@$(call tests,--tier quick --tier test -m alone); \
 	$(call tests,--tier quick --tier test -m "not alone" $(several)); $(judged)
 
 # Which of them there are, and which pytest runs them: tests/nightly.
-nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto debootstrap podman helm ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
+nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto postgres debootstrap podman helm ## the rest: the other loop, power cuts, kills, system calls, Spark; properties with all examples. Goes on where it ended; ARGS="--list" for what ran when, ARGS="--fresh" begins anew
 	@$(RUN) -m tests.nightly --jobs $(or $(JOBS),3) $(ARGS)
 
-touched: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto ## of nightly what a change touches, the nearest first, for BUDGET=480 seconds; WALFLOW_BASE=main: what differs from that
+touched: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto postgres ## of nightly what a change touches, the nearest first, for BUDGET=480 seconds; WALFLOW_BASE=main: what differs from that
 	@$(RUN) -m tests.nightly --touched --seconds $(or $(BUDGET),480) --jobs $(or $(JOBS),3) $(ARGS)
 
 soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
@@ -83,7 +83,7 @@ generated: $(VENV)/.test ## the completions and the schema in packaging/
 locked = $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-header
 
 # All extras but spark, of 400 MB, and hdr, of which there is no wheel for arm64.
-IN_THE_PACKAGE := avro brotli dns kafka legacy lsp mqtt protobuf snappy yaml
+IN_THE_PACKAGE := avro brotli dns kafka legacy lsp mqtt postgres protobuf snappy yaml
 
 lock: $(VENV)/.test ## each package with its hashes: packaging/requirements.lock for users, packaging/debian/ for Debian's package, .ci/requirements.lock for .ci/run
 	@$(locked) --output-file packaging/requirements.lock pyproject.toml
@@ -173,6 +173,15 @@ mosquitto:
 	    echo "installing mosquitto"; { apt-get update && apt-get install --yes --no-install-recommends mosquitto mosquitto-clients; } >/dev/null 2>&1; \
 	  else false; fi; \
 	} || echo "mosquitto is missing, the tests with MQTT skip: sudo apt-get install mosquitto mosquitto-clients"
+
+postgres:
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v pgbouncer >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing PostgreSQL and pgbouncer"; { apt-get update && apt-get install --yes --no-install-recommends postgresql-common && \
+	      sed -i 's/^#\?create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf; \
+	      apt-get install --yes --no-install-recommends postgresql pgbouncer; } >/dev/null 2>&1; \
+	  else false; fi; \
+	} || echo "PostgreSQL or pgbouncer is missing, the tests with it skip: sudo apt-get install postgresql pgbouncer"
 
 debootstrap:
 	@PATH="$$PATH:/usr/sbin:/sbin"; command -v debootstrap >/dev/null && command -v systemd-nspawn >/dev/null && command -v qemu-aarch64-static >/dev/null || { \

@@ -112,6 +112,9 @@ class Bench(Connector):
     def ports_used(self) -> Ports:
         return self.ports if self.path is not None else Ports(outputs=("err",))
 
+    def how_to_use(self, port: str) -> str:
+        return "it sends what is in the file that `path` in its `config` names" if port == "out" else ""
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
             source="made for measuring: an event that a sink fails is not sent again",

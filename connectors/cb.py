@@ -74,6 +74,9 @@ class Cb(Connector):
     def ports_used(self) -> Ports:
         return self.ports if self.paths else Ports(inputs=("in",), outputs=("err",))
 
+    def how_to_use(self, port: str) -> str:
+        return "it sends what is in the files that `paths` in its `config` names" if port == "out" else ""
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
             source="made for tests: every event is sent once, and its ack or fail is written to stderr",

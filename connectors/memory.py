@@ -1,6 +1,6 @@
-"""A buffer in memory between a source and its sinks. It works like a log, but its events are lost with the process."""
+"""A buffer in memory between a source and its sinks. It works like a log, but its events are lost with the
+process."""
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar, Final, NamedTuple, Self
@@ -16,24 +16,17 @@ from walflow import (
     Family,
     Guarantee,
     Inlet,
+    JobSink,
     Outlet,
     Receipt,
+    SinkWork,
     Size,
     StreamId,
     Traits,
-    WalflowError,
 )
 from walflow.delivery import HeldEvents, InFlight, Sender, SendLimits
 
 LOW: Final = 0.9  # of its bounds: full, it takes events again from there on
-
-
-class BufferFull(WalflowError):
-    """The buffer is full. Another output may take the events."""
-
-
-class Stopped(WalflowError):
-    """The buffer stopped before it had room for these events. They may be sent again."""
 
 
 class Memory(Connector):
@@ -65,8 +58,8 @@ class Memory(Connector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink has taken another "
-        "event since. Default: no limit.",
+        description="How often a single event may fail before it leaves by `err`. A failure counts only if the sink "
+        "has taken another event since. Default: no limit.",
     )
 
     @model_validator(mode="after")
@@ -87,11 +80,7 @@ class Memory(Connector):
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        buffer = Buffer(self, inlet, out)
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            buffer.close()
+        await Buffer(self, inlet, out).buffering.run()
 
 
 class BlockHead(NamedTuple):
@@ -106,27 +95,33 @@ class BlockHead(NamedTuple):
 BlockEvents = HeldEvents[BlockHead]
 
 
-class Buffer:
+class StoredBlock:
+    """The job of the sink half: one block is stored, in line."""
+
+    def __init__(self, block: Block) -> None:
+        self.blocks = [block]
+
+
+class Buffer(SinkWork[StoredBlock]):
     """Made like a log, around the same sender (walflow.delivery.sender): it numbers events by position."""
 
     def __init__(self, config: Memory, inlet: Inlet, out: Outlet) -> None:
-        self._inlet = inlet
         self._out = out
         self._most_events = config.max_elements
         self._most_bytes = config.max_bytes
         self.events = self.bytes = (
             0  # not settled; the bytes of a block until its last event is, but for those that failed
         )
-        self.full = False
         self._next = 1  # position
-        self._closed = False
-        self._waiting: deque[Block] = deque()  # for room, and not acked upstream
+        self._no_room = False  # for the first block that waits
+        self._full_reason = ""
+        self.buffering = JobSink(inlet, self, inline=True)
         self._redelivered = out.counter("redelivered_events_total")
         self._lost = out.counter("lost_events_total")
         gauges = {
             "memory_backlog_events": lambda: self.events,
             "memory_backlog_bytes": lambda: self.bytes,
-            "memory_full": lambda: int(self.full),
+            "memory_full": lambda: int(self.buffering.is_full),
         }
         for name, read in gauges.items():
             out.gauge(name, read)
@@ -134,34 +129,58 @@ class Buffer:
         self._sender = Sender(self, out, SendLimits(config.read_count, config.max_attempts))
         out.on_ready(self._sender.pump)
         out.backlog(lambda: self.events, self._sender.waits_for)
-        inlet.serve(self.accept)
 
     def __repr__(self) -> str:
-        state = "full" if self.full else "open"
-        return f"<Buffer {self.events} events, {self.bytes} bytes, {self._sender!r}, {state}>"
+        return f"<Buffer {self.events} events, {self.bytes} bytes, {self.buffering!r}, {self._sender!r}>"
 
-    # what comes
+    # what comes: walflow.SinkWork
 
-    def accept(self, block: Block) -> None:
-        frames = block.frames
-        most = self._most_events or frames.count
-        for part in block.split(frames.sizes(self._most_bytes or len(frames.data), most)):
-            self._admit(part)
+    def take(self, waiting: deque[Block]) -> StoredBlock | None:
+        while waiting:
+            block = waiting.popleft()
+            frames = block.frames
+            size, self._no_room = len(frames.data), not self._fits(block)
+            most_events, most_bytes = self._most_events or frames.count, self._most_bytes or size
+            if not self._no_room:
+                return StoredBlock(block)
+            if frames.count > most_events or (size > most_bytes and frames.count > 1):
+                waiting.extendleft(reversed(block.split(frames.sizes(most_bytes, most_events))))
+            elif size > most_bytes:
+                self.buffering.reject(block, f"event of {size} bytes is larger than max_bytes, {most_bytes}")
+            else:
+                waiting.appendleft(block)
+                return None
+        return None
+
+    def do(self, job: StoredBlock) -> None:
+        (block,) = job.blocks
+        head = BlockHead(block.stream, block.codec, block.ingest_ns, block.meta)
+        events = HeldEvents(head, self._next, block.frames, block.event_metas)
+        self._next += block.frames.count
+        self.events += block.frames.count
+        self.bytes += events.size
+        self._sender.ready.append(InFlight(events.first, self._next - 1, events))
+
+    def settled(self, job: StoredBlock) -> None:
         self._sender.pump()
 
-    def _admit(self, block: Block) -> None:
-        size = len(block.frames.data)
-        if self._most_bytes is not None and size > self._most_bytes:
-            self._inlet.reject(block, f"event of {size} bytes is larger than max_bytes, {self._most_bytes}")
-        elif self._waiting or not self._fits(block):
-            if self._inlet.upstream.replaceable:
-                self._trigger()
-                self._inlet.fail(block, BufferFull(f"{self._out.name} is full"))
-                return
-            self._waiting.append(block)
-            self._look_at_bounds()
-        else:
-            self._store(block)
+    def full(self, held_bytes: int, *, was: bool) -> str:
+        fill = max(
+            self.events / (self._most_events or self.events + 1), self.bytes / (self._most_bytes or self.bytes + 1)
+        )
+        waits = self._no_room and bool(self.buffering.waiting)
+        if not (waits or fill >= 1 or (was and fill > LOW)):
+            return ""
+        if not was:
+            self._full_reason = f"{self.events:,} events, {self.bytes:,} bytes are in memory, and that is its bound"
+        return self._full_reason
+
+    def closed(self, error: BaseException | None) -> None:
+        """Events that are not acked are lost here; a log line and a counter say how many."""
+        self._sender.stop()
+        if self.events:
+            self._lost.value += self.events
+            self._out.log.error("lost", events=self.events, cause="they were only in memory when walflow stopped")
 
     def _fits(self, block: Block) -> bool:
         frames = block.frames
@@ -169,36 +188,11 @@ class Buffer:
             self._most_bytes is None or self.bytes + len(frames.data) <= self._most_bytes
         )
 
-    def _store(self, block: Block) -> None:
-        head = BlockHead(block.stream, block.codec, block.ingest_ns, block.meta)
-        events = HeldEvents(head, self._next, block.frames, block.event_metas)
-        self._next += block.frames.count
-        self.events += block.frames.count
-        self.bytes += events.size
-        self._sender.ready.append(InFlight(events.first, self._next - 1, events))
-        self._look_at_bounds()
-        self._inlet.ack(block)
-
     def _free(self, events: BlockEvents) -> None:
         if not events.left:
             self.bytes -= events.size
 
-    def _look_at_bounds(self) -> None:
-        fill = max(
-            self.events / (self._most_events or self.events + 1), self.bytes / (self._most_bytes or self.bytes + 1)
-        )
-        if self._waiting or fill >= 1:
-            self._trigger()
-        elif self.full and not self._waiting and fill <= LOW:
-            self.full = False
-            self._inlet.restore()
-
-    def _trigger(self) -> None:
-        if not self.full:
-            self.full = True
-            self._inlet.trigger(f"{self.events:,} events, {self.bytes:,} bytes are in memory, and that is its bound")
-
-    # what goes: walflow.delivery.sender.Supply
+    # what goes: walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         return bool(self._sender.ready)
@@ -228,11 +222,7 @@ class Buffer:
         self._free(part.source)
 
     def returned(self, part: InFlight[BlockEvents]) -> None:
-        if self._closed:
-            return
-        while self._waiting and self._fits(self._waiting[0]):
-            self._store(self._waiting.popleft())
-        self._look_at_bounds()
+        self.buffering.room()
 
     def failed(self, part: InFlight[BlockEvents], first: int, last: int) -> None:
         self._redelivered.value += last - first + 1
@@ -241,13 +231,3 @@ class Buffer:
 
     def place(self, part: InFlight[BlockEvents]) -> str:
         return ""
-
-    def close(self) -> None:
-        """Events that are not acked are lost here; a log line and a counter say how many."""
-        self._closed = True
-        self._sender.stop()
-        while self._waiting:
-            self._inlet.fail(self._waiting.popleft(), Stopped(f"{self._out.name} has stopped"))
-        if self.events:
-            self._lost.value += self.events
-            self._out.log.error("lost", events=self.events, cause="they were only in memory when walflow stopped")

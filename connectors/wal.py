@@ -176,7 +176,10 @@ class Wal(Connector):
         return f"{acked}not a power cut before the kernel has written it"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(self.options())
+        await self.relay(Log(self.options()), inlet, out)
+
+    async def relay(self, log: Log, inlet: Inlet, out: Outlet) -> None:
+        """Until it is cancelled. Closes the log."""
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, repeat
 from typing import Any, Final, NamedTuple
 
@@ -12,9 +13,10 @@ from walflow_kernel import json, sound
 from walflow_kernel.errors import NotJson
 from walflow_kernel.moment import Moment
 from walflow_kernel.projection import event_decoder
-from walflow_kernel.shipped import Revived, Shipped
+from walflow_kernel.shipped import Revived, Shipped, revive
 from walflow_kernel.state import Room, State
 from walflow_kernel.values import is_record
+from walflow_kernel.weight import UNWEIGHED
 
 Column = Any  # pyarrow's stubs know an array by its type, which is what is found out here
 MOST_KNOWN: Final = 4096  # metadata remembered: rows of one source share it
@@ -52,6 +54,12 @@ class RowBlock:
             self._payloads = values.cast(pa.binary()).to_pylist() if lines is None else lines.split(b"\n")[:-1]
         assert self._payloads is not None
         return self._payloads
+
+    @cached_property
+    def has_large(self) -> bool:
+        """Whether one of them is so large that what is made of it is weighed."""
+        longest = _compute.max(_compute.binary_length(self.values)).as_py() if len(self.values) else None
+        return longest is not None and longest > UNWEIGHED
 
     def payload(self, number: int) -> bytes:
         return self.payloads[number] or b""
@@ -103,8 +111,18 @@ class BlockRunner:
     def reads_meta(self) -> bool:
         return self.shipped.reads_meta
 
+    @cached_property
+    def _weighing(self) -> "BlockRunner | None":
+        weighing = self.shipped.weighing
+        return None if weighing is None else BlockRunner(revive(weighing), self._salt)
+
+    def _of_large(self, rows: RowBlock) -> "BlockRunner | None":
+        return self._weighing if rows.has_large else None
+
     def read(self, rows: RowBlock) -> EventsRead:
         """What is refused of them is in `rows.refused`."""
+        if (weighing := self._of_large(rows)) is not None:
+            return weighing.read(rows)
         numbers = _judged(rows)
         metas = self._metas(rows)
         if metas is not None and None in metas:
@@ -114,6 +132,8 @@ class BlockRunner:
         return EventsRead(numbers, events, metas)
 
     def run(self, rows: RowBlock) -> Mapping[str, LeavingRows]:
+        if (weighing := self._of_large(rows)) is not None:
+            return weighing.run(rows)
         numbers, events, metas = self.read(rows)
         try:
             found = self._blocks(rows, numbers, events, metas)
@@ -163,7 +183,10 @@ class BlockRunner:
         self, rows: RowBlock, read: EventsRead, time: int, state: State | None, room: Room | None, *, flush: bool
     ) -> tuple[list[Any], Sequence[Refused]]:
         """What leaves by each exit, and what is refused: the number of the event, the reason,
-        the line of the source."""
+        the line of the source, as `Shipped.place` takes it."""
+        if (weighing := self._of_large(rows)) is not None:
+            found, refused = weighing.call(rows, read, time, state, room, flush=flush)
+            return found, [(number, reason, -line) for number, reason, line in refused]
         moment = Moment(time, self._salt)
         found, refused, _ = self._run(
             read.numbers, read.events, moment, rows.positions, {}, read.metas, rows.kept, state, room, flush

@@ -18,6 +18,7 @@ from pyspark_walflow.java import NoJava, find_java
 from tests.examples import profile
 from tests.jvm import be_short_lived
 from tests.pace import Measured
+from tests.system import warm
 from tests.tiers import TIERS, cannot_match, hidden_mark, processes_ended, tier
 from walflow.extras import install_line
 
@@ -32,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile(profile(config.getoption("tier") or ()))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     be_short_lived()
+    wanted = config.getoption("tier")
+    warm.on = bool(wanted) and "nightly" not in wanted
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -103,6 +106,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = {item for item in items if tier(item) in wanted}
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
+        if warm.on and any(tier(item) == "test" for item in items):
+            warm.begin()
 
 
 def pytest_collection_finish() -> None:

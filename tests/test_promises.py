@@ -1,6 +1,6 @@
 """Every sentence that `walflow check` prints of our connectors is held by a test, and these are the tests."""
 
-import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -626,10 +626,9 @@ def sentences() -> Iterator[str]:
             yield from filter(None, (guarantee.source, guarantee.sink, *guarantee.warnings, *guarantee.notes))
 
 
-@pytest.mark.parametrize("sentence", sorted(set(sentences())))
-def test_a_sentence_is_held(sentence: str) -> None:
-    holders = [tests for beginning, tests in HELD.items() if sentence.startswith(beginning)]
-    assert len(holders) == 1, f"nothing holds {sentence!r}, or several entries do"
+def test_each_sentence_is_held_by_one_entry() -> None:
+    said = sorted(set(sentences()))
+    assert [one for one in said if sum(map(one.startswith, HELD)) != 1] == []
 
 
 @pytest.mark.parametrize(("page", "sentence"), sorted(WRITTEN))
@@ -637,12 +636,15 @@ def test_a_page_says_so(page: str, sentence: str) -> None:
     assert sentence in " ".join((TESTS.parent / "docs" / page).read_text().split())
 
 
-@pytest.mark.parametrize("name", sorted({name for names in [*HELD.values(), *WRITTEN.values()] for name in names}))
-def test_the_test_that_holds_it_exists(name: str) -> None:
-    file, _, function = name.partition("::")
-    tree = ast.parse((TESTS / file).read_text())
-    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    assert function in names
+def test_the_tests_that_hold_them_exist() -> None:
+    held = {name for names in [*HELD.values(), *WRITTEN.values()] for name in names}
+    texts = {file: (TESTS / file).read_text() for file in {name.partition("::")[0] for name in held}}
+    gone = [name for name in held if not _has(texts[name.partition("::")[0]], name.partition("::")[2])]
+    assert gone == []
+
+
+def _has(text: str, function: str) -> bool:
+    return re.search(rf"^(async )?def {function}\(", text, re.MULTILINE) is not None
 
 
 WITH_SECRETS: list[Connector] = [

@@ -25,6 +25,8 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 
 import pytest
 
+from tests.system import warm
+
 TIERS = ("quick", "test", "nightly")
 OURS = re.compile(r"(tests|demo|bench|release)\b|.*\.test_")
 NEEDS = {"alone": "mark.alone", "spark": "mark.spark", "hypothesis": "hypothesis"}  # what a file with such a test has
@@ -157,7 +159,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def processes_ended() -> tuple[int, int]:
+def processes_ended() -> tuple[int, int, int]:
     """Changes whenever a process that was started here has ended, whoever started it, by whatever call."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ended.ru_minflt, ended.ru_majflt
+    return ended.ru_minflt, ended.ru_majflt, warm.started()

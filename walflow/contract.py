@@ -147,6 +147,10 @@ class Connector(BaseModel):
         written)."""
         return self.ports
 
+    def how_to_use(self, port: str) -> str:
+        """What to write so that this instance has this port, if its type has it: the hint of the mistake of a link to it."""
+        return ""
+
     def sink_codec(self, codec: Codec | None) -> Codec | None:
         """The codec in which events come to this instance's sink half, if it is not `codec`.
         None: each comes as it is."""

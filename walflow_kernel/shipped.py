@@ -35,7 +35,8 @@ class Shipped(NamedTuple):
     """`places`: where in a flow file each line of the source comes from. `needs`: distributions, by what is imported.
     `asks`: something in it asks what time it is; `draws`: or for chance. `reads`: events are decoded; `wanted`: only
     what is in this shape. `made`, `repeated`: exits, see `walflow.compile.compiled.Compiled`. `ticking`: the windows
-    that time alone closes."""
+    that time alone closes. `weighing`: the same for events of more than `UNWEIGHED` bytes, if this
+    does not weigh what it makes."""
 
     name: str
     source: str
@@ -51,8 +52,12 @@ class Shipped(NamedTuple):
     made: frozenset[str]
     repeated: frozenset[str]
     ticking: tuple[str, ...] = ()
+    weighing: "Shipped | None" = None
 
     def place(self, line: int) -> str | None:
+        """A line below 0 is one of `weighing`."""
+        if line < 0 and self.weighing is not None:
+            return self.weighing.place(-line)
         return self.places[line - 1] if 0 < line <= len(self.places) else None
 
 

@@ -11,6 +11,10 @@ from walflow_kernel.errors import CannotApply
 from walflow_kernel.values import exact
 
 HEAVIEST: Final = 16 << 20  # bytes, about, of one value
+MOST: Final = 64  # times the size of the event: code that may make more weighs what it makes
+UNWEIGHED: Final = (
+    HEAVIEST // MOST
+)  # bytes of events: of no more than that, code that does not weigh makes no more than HEAVIEST
 ITEM: Final = 8  # bytes of a number, and of what is around each other value
 
 MOST_USED: Final = (

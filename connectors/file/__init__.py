@@ -187,6 +187,12 @@ class File(Connector):
             return Ports(inputs=(), outputs=("out", "err"))
         return Ports(inputs=("in",), outputs=("err",))
 
+    def how_to_use(self, port: str) -> str:
+        return {
+            "out": 'it reads with `"mode": "read"` in its `config`',
+            "in": 'it writes with `"mode": "append"` in its `config`',
+        }.get(port, "")
+
     def resends(self) -> bool:
         return self.follow
 

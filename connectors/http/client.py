@@ -148,6 +148,9 @@ class HttpClientKeys(AtUrl):
     def ports_used(self) -> Ports:
         return self.ports if self.responses else Ports(outputs=("err",))
 
+    def how_to_use(self, port: str) -> str:
+        return 'its answers leave by `out` with `"responses": true` in its `config`' if port == "out" else ""
+
     @property
     def address(self) -> Address:
         return self.scheme.address_of(self.url)

@@ -93,6 +93,7 @@ class KafkaProducerRun(SinkPeer):
 
     async def close(self) -> None:
         self._closed = True
+        self._retries.end()
         try:
             if self._under_way:
                 await self._flush()

@@ -76,7 +76,7 @@ class SparkLog:
 
     def _look(self) -> None:
         if self._log.fill >= HELD:
-            self.served.consumers.tell(full=self._writer.full)
+            self.served.consumers.tell(full=self._writer.is_full)
         self.served.consumers.forget_silent()
         self._inlet.scheduler.call_later(self._look_seconds, self._look)
 

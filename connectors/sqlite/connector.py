@@ -5,12 +5,10 @@ from typing import ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from connectors.sqlite.rows import WHOLE, Column, columns_of
-from connectors.sqlite.sink import TableWork
-from connectors.sqlite.table import CannotUse, SqliteTable, columns_in
-from walflow import CodecUse, Connector, Families, Family, Guarantee, Inlet, JobSink, Need, Outlet, Ports, Traits
+from connectors.sqlite.table import SqliteTable, columns_in
+from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Traits
 from walflow.files import writable_file
-from walflow.frontier import RENEWED
+from walflow.tables import TABLE_FAMILIES, WHOLE, CannotUse, Column, columns_of, run_table
 
 RESERVED: Final = "walflow_"
 
@@ -27,13 +25,7 @@ class Sqlite(Connector):
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, frontier=True)
-    families: ClassVar[Families] = {
-        "rows_total": Family("counter", "Rows that were stored in the table."),
-        "known_events_total": Family(
-            "counter",
-            "Events that were sent again and that the table had already: they were acked and not stored again.",
-        ),
-    }
+    families: ClassVar[Families] = TABLE_FAMILIES
 
     path: str = Field(min_length=1, description="The file. It is made if it is missing; its directory is not.")
     table: str = Field(default="events", min_length=1, max_length=200, description="The table.")
@@ -88,13 +80,4 @@ class Sqlite(Connector):
         return WHOLE if self.columns is None else columns_of(self.columns)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        columns = self._columns()
-        work = TableWork(inlet, SqliteTable(self.path, self.table, columns, create=self.create), columns)
-        sink = JobSink(inlet, work)
-
-        def renew() -> None:
-            work.renew()
-            inlet.scheduler.call_later(RENEWED, renew)
-
-        inlet.scheduler.call_later(RENEWED, renew)
-        await sink.run()
+        await run_table(inlet, SqliteTable(self.path, self.table, self._columns(), create=self.create))

@@ -2,45 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
-from walflow import CannotDecode, CannotEncode, WalflowError
+from walflow import CannotDecode, CannotEncode
 from walflow.codecs import JSON
+from walflow.tables import Column, NotARow, member_of
 
 LARGEST: Final = 2**63 - 1
 Cell = str | int | float | bytes | None
 
 
-class NotARow(WalflowError):
-    """The event has no form that the table can store. It says which column, and why."""
-
-
-class Column(NamedTuple):
-    """`member`: the names that lead to its value, from the event on. Empty: the event as JSON."""
-
-    name: str
-    member: tuple[str, ...]
-
-
-def columns_of(mapping: Mapping[str, str]) -> Sequence[Column]:
-    return [Column(name, tuple(member.split("."))) for name, member in mapping.items()]
-
-
-WHOLE: Final[Sequence[Column]] = (Column("event", ()),)
-
-
 def row_of(value: object, columns: Sequence[Column]) -> tuple[Cell, ...]:
     """Raises NotARow."""
-    return tuple(_cell(_member(value, column.member), column) for column in columns)
-
-
-def _member(value: object, names: Sequence[str]) -> object:
-    """A member that is not there is NULL."""
-    for name in names:
-        if not isinstance(value, Mapping):
-            return None
-        value = cast("Mapping[str, object]", value).get(name)
-    return value
+    return tuple(_cell(member_of(value, column), column) for column in columns)
 
 
 def _cell(value: object, column: Column) -> Cell:

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from connectors.sqlite.rows import Cell, Column
-from walflow import WalflowError
-from walflow.frontier import Begin, Frontier, Put, Take
+from connectors.sqlite.rows import Cell, row_of
+from walflow.frontier import Frontier
+from walflow.tables import WHOLE, CannotUse, Column, RowEnds
 
 BUSY: Final = 5.0  # seconds that another process may hold the file
 FRONTIERS: Final = (
@@ -19,20 +19,13 @@ FRONTIERS: Final = (
 )
 
 
-class CannotUse(WalflowError):
-    """The table cannot be used now; later it may be. The line says why."""
-
-
-class RowEnds(WalflowError):
-    """A trigger ended the transaction because of a row: nothing is stored. `number`: of the row, None if it is not known."""
-
-    def __init__(self, number: int | None, reason: str) -> None:
-        super().__init__(reason)
-        self.number = number
+Row = tuple[Cell, ...]
 
 
 class SqliteTable:
-    """`create`: makes the table if it is missing. A connection is opened when it is needed, and closed after any error."""
+    """A `TableStore`. `create`: makes the table if it is missing. A connection is opened when it is needed, and closed after any error."""
+
+    orders = False
 
     def __init__(self, path: str, table: str, columns: Sequence[Column], *, create: bool) -> None:
         self._path = path
@@ -45,10 +38,20 @@ class SqliteTable:
     def __repr__(self) -> str:
         return f"<SqliteTable {self._table} in {self._path}, {'open' if self._connection is not None else 'closed'}>"
 
+    def open(self) -> None:
+        try:
+            self._opened()
+        except (sqlite3.Error, OSError) as error:
+            raise CannotUse(f"cannot write {self._path}: {error}") from error
+
+    def row(self, value: object) -> Row:
+        return row_of(value, self._columns)
+
+    def json_row(self, payload: bytes) -> Row | None:
+        return (payload.decode(),) if self._columns is WHOLE else None
+
     @contextmanager
     def transaction(self) -> Generator[Callable[[], None]]:
-        """All of it, or nothing. What it gives undoes it. Raises CannotUse; if the end of the block raised it, all may have been
-        stored."""
         try:
             connection = self._opened()
             connection.execute("BEGIN IMMEDIATE")
@@ -65,9 +68,7 @@ class SqliteTable:
             self.close()
             raise
 
-    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool = False) -> Mapping[int, str]:
-        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them is stored.
-        Raises RowEnds. `apart`: one after the other."""
+    def insert(self, rows: Sequence[Row | None], *, apart: bool) -> Mapping[int, str]:
         connection = self._opened()
         names = ", ".join(map(_quoted, (column.name for column in self._columns)))
         text = f"INSERT INTO {_quoted(self._table)} ({names}) VALUES ({', '.join('?' * len(self._columns))})"
@@ -85,9 +86,7 @@ class SqliteTable:
                 return {}
         return self._one_by_one(connection, text, rows)
 
-    def _one_by_one(
-        self, connection: sqlite3.Connection, text: str, rows: Sequence[tuple[Cell, ...] | None]
-    ) -> Mapping[int, str]:
+    def _one_by_one(self, connection: sqlite3.Connection, text: str, rows: Sequence[Row | None]) -> Mapping[int, str]:
         refused: dict[int, str] = {}
         unclear: sqlite3.Error | None = None
         stored = False
@@ -135,30 +134,6 @@ class SqliteTable:
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise CannotUse(f"cannot read {self._path}: {error}") from error
-
-    def begin(self, log: str, sink: str, step: Begin) -> Frontier:
-        with self.transaction():
-            found = self.read(log, sink)
-            if found is None:
-                self.write(log, sink, found := step.frontier)
-        return found
-
-    def take(self, log: str, sink: str, step: Take) -> Frontier | None:
-        with self.transaction():
-            found = self.read(log, sink)
-            if found is None or found.token not in step.tokens:
-                return None
-            taken = msgspec.structs.replace(found, token=step.token, epoch=found.epoch + 1, beat=found.beat + 1)
-            self.write(log, sink, taken)
-        return taken
-
-    def put(self, log: str, sink: str, step: Put) -> Frontier | None:
-        with self.transaction():
-            found = self.read(log, sink)
-            if found is None or found.token != step.frontier.token:
-                return None
-            self.write(log, sink, step.frontier)
-        return step.frontier
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.flows.builder import TICKS, flow_of, json_only
 from tests.lang.world import REGISTRY, assembled
 from walflow.admin.catalogue import help_of, of_assembly, of_connectors, of_operators
 from walflow.admin.rates import OVER, Rates
@@ -40,27 +41,20 @@ def test_a_histogram_counts_a_bound_as_within() -> None:
     assert (histogram.counts, histogram.sum) == ([2, 2, 1], 104.0)
 
 
-@pytest.mark.parametrize(("type", "name"), ALL)
-def test_names_carry_their_unit_and_labels_are_of_a_closed_set(type: str, name: str) -> None:
-    family = TYPES[type][name] if type else CORE[name]
-    assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
-    assert name.endswith("_total") is (family.kind == "counter")
-    if family.kind == "info":
-        assert name.endswith("_info")
-    else:
-        assert set(family.labels) <= {
-            "flow",
-            "component",
-            "kind",
-            "type",
-            "port",
-            "reason",
-            "consumer",
-            "lane",
-            "outcome",
-        }
-    assert exposed(name).startswith("walflow_")
-    assert family.help.endswith(".")
+LABELS = {"flow", "component", "kind", "type", "port", "reason", "consumer", "lane", "outcome"}
+
+
+def test_names_carry_their_unit_and_labels_are_of_a_closed_set() -> None:
+    for type, name in ALL:
+        family = TYPES[type][name] if type else CORE[name]
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert name.endswith("_total") is (family.kind == "counter"), name
+        if family.kind == "info":
+            assert name.endswith("_info"), name
+        else:
+            assert set(family.labels) <= LABELS, name
+        assert exposed(name).startswith("walflow_")
+        assert family.help.endswith("."), name
 
 
 COUNTED = re.compile(r'(?:counter|gauge|histogram)\(\s*"([a-z0-9_]+)"')
@@ -112,20 +106,7 @@ class Strange(Connector):
 
 def test_a_stranger_s_metric_has_its_own_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = """
-    define flow main
-    flow
-      use tremor::pipelines;
-      define connector ticks from metronome with config = {"interval": 1} end;
-      define connector bird from bird with codec = "json" end;
-      create connector ticks;
-      create connector bird;
-      create pipeline passthrough from pipelines::passthrough;
-      connect /connector/ticks to /pipeline/passthrough;
-      connect /pipeline/passthrough to /connector/bird;
-    end;
-    deploy flow main;
-    """
+    text = flow_of("ticks -> bird", ticks=TICKS, bird=json_only("bird"))
     assembly = assembled(text, registry={**REGISTRY, "bird": Strange})
     assert help_of("flown_events_total", "bird", of_assembly(assembly)) == "Events that flew away."
     assert help_of("other_total", "bird", of_assembly(assembly)) == "Of connector type bird."

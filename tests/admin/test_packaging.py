@@ -11,6 +11,7 @@ import pytest
 
 from tests.system.admin import Admin
 from tests.system.daemon import ROOT, WALFLOW, echo_flow, running
+from tests.system.warm import ran
 
 UNIT = ROOT / "packaging" / "walflow.service"
 INSTALLED = "/opt/walflow/bin/walflow"
@@ -62,14 +63,14 @@ def test_the_units_commands_are_commands_of_ours(tmp_path: Path, key: str) -> No
             assert command == "/bin/kill -HUP $MAINPID"
             continue
         assert program == INSTALLED
-        helped = subprocess.run([*WALFLOW, verb, "--help"], capture_output=True, text=True, check=True)
+        helped = ran([*WALFLOW, verb, "--help"], capture_output=True, text=True, check=True)
         assert all(word in helped.stdout for word in shlex.split(command) if word.startswith("--"))
 
 
 def test_the_check_before_the_start_lets_a_sound_flow_pass(tmp_path: Path) -> None:
     arguments = [str(echo_flow(tmp_path)) if word.endswith(".troy") else word for word in _words("ExecStartPre")]
     arguments = [str(tmp_path) if word == "/var/lib/walflow" else word for word in arguments]
-    subprocess.run([*WALFLOW, *arguments[1:]], capture_output=True, check=True, cwd=ROOT)
+    ran([*WALFLOW, *arguments[1:]], capture_output=True, check=True, cwd=ROOT)
 
 
 def _words(key: str) -> list[str]:
@@ -131,9 +132,7 @@ def test_the_health_check_tells_a_running_daemon_from_none(tmp_path: Path) -> No
 
     def health() -> int:
         environment = {**os.environ, "WALFLOW_ADMIN": address}
-        return subprocess.run(
-            [*WALFLOW, *command[1:]], capture_output=True, cwd=ROOT, env=environment, check=False
-        ).returncode
+        return ran([*WALFLOW, *command[1:]], capture_output=True, cwd=ROOT, env=environment, check=False).returncode
 
     assert health() != 0
     with running(echo_flow(tmp_path), tmp_path, admin=address) as daemon:
@@ -148,6 +147,4 @@ def test_the_flow_that_runs_by_default_is_sound(tmp_path: Path) -> None:
     (source,) = [each.split()[0] for each in of("COPY") if each.split()[-1] == os.path.dirname(path)]
     assert verb == "run"
     flow = ROOT / source / os.path.basename(path)
-    subprocess.run(
-        [*WALFLOW, "check", str(flow), "--workdir", str(tmp_path)], capture_output=True, check=True, cwd=ROOT
-    )
+    ran([*WALFLOW, "check", str(flow), "--workdir", str(tmp_path)], capture_output=True, check=True, cwd=ROOT)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemon import ROOT, WALFLOW, Daemon, wait_until
+from tests.system.warm import ran
 
 pytestmark = pytest.mark.test
 
@@ -65,7 +66,7 @@ select event from kept into out;
 
 
 def walflow(command: str, *arguments: str, at: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+    return ran(
         [*WALFLOW, command, *arguments],
         cwd=at,
         capture_output=True,

@@ -10,6 +10,7 @@ import pytest
 from tests.faults.namespace import SmallDisk, needs_namespace
 from tests.flows.builder import flow_of
 from tests.system.daemon import WALFLOW, Daemon
+from tests.system.warm import ran
 
 pytestmark = pytest.mark.test
 
@@ -33,7 +34,7 @@ def test_a_socket_path_that_is_too_long_is_an_error_with_its_place(
 ) -> None:
     flow = tmp_path / "flow.troy"
     flow.write_text(socket_flow(type, path))
-    done = subprocess.run([*WALFLOW, "check", "flow.troy"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran([*WALFLOW, "check", "flow.troy"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 78
     message, line, caret, _ = done.stdout.split("\n", 3)
     assert message == f"flow.troy:6:15: error: `path`: a socket's path has 107 bytes at most, and this one has {size}"

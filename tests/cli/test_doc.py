@@ -129,13 +129,17 @@ def test_types_of_connectors_and_operators() -> None:
 
 
 REFUSED = [
-    (("std::strnig",), 66, "there is no module `std::strnig`; did you mean `std::string`?"),
+    (("std::strnig",), 66, "there is no module and no type `std::strnig`; did you mean `std::string`?"),
     (("std::string::lne",), 66, "module `std::string` has no `lne`; did you mean `len`?"),
     (("shop::prices::x",), 66, "module `shop::prices` has no `x`; it has gross, rate, bare, priced"),
-    (("nowhere",), 66, "there is no module `nowhere`"),
-    (("wall",), 66, "there is no module `wall`; did you mean `wal`?"),
-    (("upper",), 66, "there is no module `upper`; did you mean `std::string::uppercase`?"),
-    (("string::uppercase",), 66, "there is no module `string::uppercase`; did you mean `std::string::uppercase`?"),
+    (("nowhere",), 66, "there is no module and no type `nowhere`"),
+    (("wall",), 66, "there is no module and no type `wall`; did you mean `wal`?"),
+    (("upper",), 66, "there is no module and no type `upper`; did you mean `std::string::uppercase`?"),
+    (
+        ("string::uppercase",),
+        66,
+        "there is no module and no type `string::uppercase`; did you mean `std::string::uppercase`?",
+    ),
     (("--dir", "pages", "--markdown", "out"), 66, "pages: there is no module, a file that ends in .tremor"),
     (("--markdown", "main.troy/x"), 73, "--markdown main.troy/x/shop/prices.md: Not a directory"),
 ]

@@ -9,32 +9,10 @@ import pytest
 import trustme
 from typer.testing import CliRunner, Result
 
-from tests.flows.builder import flow_of, plain
+from tests.flows.builder import NULL, TICKS, flow_of, plain
 from walflow.cli import app
 from walflow.needs import NotAvailable, Room, fit
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector incoming from {source}
-  with
-    codec = "json", preprocessors = ["separate"],
-    config = {source_config}
-  end;
-  define connector out from {sink}
-  with
-    codec = "json", postprocessors = ["separate"],
-    config = {sink_config}
-  end;
-  create connector incoming;
-  create connector out;
-  create pipeline way from pipelines::passthrough;
-  connect /connector/incoming to /pipeline/way;
-  connect /pipeline/way to /connector/out;
-end;
-deploy flow main;
-"""
 FILE = '{"path": "%s", "mode": "append"}'
 ANY_PORT = '{"url": "127.0.0.1:0"}'
 
@@ -44,10 +22,16 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def written(source: str, at: str, sink: str, to: str) -> str:
+    into = f'{source} with codec = "json", preprocessors = ["separate"], config = {at} end'
+    out = f'{sink} with codec = "json", postprocessors = ["separate"], config = {to} end'
+    return flow_of("incoming -> out", incoming=into, out=out)
+
+
 def checked(
     *options: str, source: str = "tcp_server", at: str = ANY_PORT, sink: str = "file", to: str = FILE % "out.jsonl"
 ) -> Result:
-    text = FLOW.format(source=source, source_config=at, sink=sink, sink_config=to)
+    text = written(source, at, sink, to)
     Path("main.troy").write_text(text, encoding="utf-8")
     return CliRunner().invoke(app(), ["check", "--environment", *options, "main.troy"])
 
@@ -79,7 +63,7 @@ def test_a_sink_s_directory_that_is_missing() -> None:
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_missing_directory_is_noted_without_a_trial(made: bool) -> None:
-    text = FLOW.format(source="tcp_server", source_config=ANY_PORT, sink="file", sink_config=FILE % "gone/out.jsonl")
+    text = written(source="tcp_server", at=ANY_PORT, sink="file", to=FILE % "gone/out.jsonl")
     Path("main.troy").write_text(text, encoding="utf-8")
     if made:
         Path("gone").mkdir()
@@ -141,7 +125,7 @@ def test_a_broker(sink: str, to: str, what: str) -> None:
 
 
 def broker_of(sink: str, to: str) -> Result:
-    text = FLOW.format(source="tcp_server", source_config=ANY_PORT, sink=sink, sink_config=to)
+    text = written(source="tcp_server", at=ANY_PORT, sink=sink, to=to)
     Path("main.troy").write_text(text.replace('postprocessors = ["separate"],', ""), encoding="utf-8")
     return CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
 
@@ -180,9 +164,7 @@ def test_certificates() -> None:
 
 def test_a_file_that_is_read_and_a_secret() -> None:
     secret = '{"url": "http://127.0.0.1:1/", "token": secret("gone")}'
-    text = FLOW.format(
-        source="file", source_config='{"path": "in.jsonl", "mode": "read"}', sink="http_client", sink_config=secret
-    )
+    text = written(source="file", at='{"path": "in.jsonl", "mode": "read"}', sink="http_client", to=secret)
     Path("main.troy").write_text(text.replace(', postprocessors = ["separate"]', ""), encoding="utf-8")
     result = CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
     assert result.exit_code == 69
@@ -191,16 +173,7 @@ def test_a_file_that_is_read_and_a_secret() -> None:
 
 
 def log(path: str) -> Result:
-    text = FLOW.format(
-        source="metronome", source_config='{"interval": 1}', sink="wal", sink_config=f'{{"path": "{path}"}}'
-    )
-    read = "  connect /connector/out to /pipeline/on;\n  connect /pipeline/on to /connector/nothing;\nend;\ndeploy"
-    text = text.replace("codec", "# codec").replace("end;\ndeploy", read)
-    text = text.replace(
-        "  create connector out;\n",
-        "  define connector nothing from null;\n  create connector out;\n  create connector nothing;\n"
-        "  create pipeline on from pipelines::passthrough;\n",
-    )
+    text = flow_of("ticks -> out -> nothing", ticks=TICKS, out=plain("wal", path=path), nothing=NULL)
     Path("main.troy").write_text(text, encoding="utf-8")
     return CliRunner().invoke(app(), ["check", "--environment", "main.troy"])
 
@@ -248,7 +221,7 @@ def test_a_url_without_a_port_is_noted(kind: str, url: str, noted: str) -> None:
     """tremor's default counts, so it is no mistake."""
     client = kind == "tcp_client"
     at, to = (ANY_PORT, f'{{"url": "{url}"}}') if client else (f'{{"url": "{url}"}}', FILE % "out.jsonl")
-    text = FLOW.format(source="tcp_server", source_config=at, sink=kind if client else "file", sink_config=to)
+    text = written(source="tcp_server", at=at, sink=kind if client else "file", to=to)
     Path("main.troy").write_text(text, encoding="utf-8")
     result = CliRunner().invoke(app(), ["check", "--strict", "main.troy"])
     node = "out" if client else "incoming"
@@ -259,9 +232,7 @@ def test_a_url_without_a_port_is_noted(kind: str, url: str, noted: str) -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1", "127.0.0.1:4242"])
 def test_a_udp_server_without_a_port_is_noted(url: str) -> None:
-    text = FLOW.format(
-        source="udp_server", source_config=f'{{"url": "{url}"}}', sink="file", sink_config=FILE % "out.jsonl"
-    )
+    text = written(source="udp_server", at=f'{{"url": "{url}"}}', sink="file", to=FILE % "out.jsonl")
     Path("main.troy").write_text(text, encoding="utf-8")
     result = CliRunner().invoke(app(), ["check", "--strict", "main.troy"])
     note = "note: main::incoming: `url` has no port, so the kernel chooses one at each start"

@@ -49,6 +49,7 @@ def without(module: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Comple
         ("doors/mqtt", "paho", "mqtt"),
         ("doors/dns", "dns", "dns"),
         ("doors/kafka-avro", "fastavro", "avro"),
+        ("doors/postgres", "asyncpg", "postgres"),
         ("bench/log", "hdrh", "hdr"),
     ],
 )

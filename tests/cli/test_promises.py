@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.flows.builder import NULL, PASSED, flow_of, lines_in, lines_out, pipeline, plain
 from walflow.cli import app
 
 
@@ -13,108 +14,51 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-KEYS = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector http from http_server with config = {"url": "127.0.0.1:8080"} end;
-  define connector log from wal with config = {"path": "state"} end;
-  define connector out from null;
-  define connector dead from null;
-  create connector http;
-  create connector log;
-  create connector out;
-  create connector dead;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  create pipeline errors from pipelines::passthrough;
-  connect /connector/http to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  %s
-end;
-deploy flow main;
-"""
+HTTP = plain("http_server", url="127.0.0.1:8080")
+STATE = plain("wal", path="state")
 
 
-@pytest.mark.parametrize(
-    "link", ["", "connect /connector/http/err to /pipeline/errors; connect /pipeline/errors to /connector/dead;"]
-)
-def test_a_source_whose_keys_no_log_gives_back(link: str) -> None:
-    Path("main.troy").write_text(KEYS % link)
+@pytest.mark.parametrize("ways", [(), ("http/err -> dead",)])
+def test_a_source_whose_keys_no_log_gives_back(ways: tuple[str, ...]) -> None:
+    Path("main.troy").write_text(flow_of("http -> log -> out", *ways, http=HTTP, log=STATE, out=NULL, dead=NULL))
     said = CliRunner().invoke(app(), ["check", "main.troy"]).stdout
     forgets = "note: main::http: here a restart forgets all its keys, because its events go to dead and log;"
-    assert (forgets in said) == bool(link)
+    assert (forgets in said) == bool(ways)
 
 
-FOLLOWED = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector lines from file
-  with codec = "json", preprocessors = ["separate"], config = {"path": "%s", "mode": "read", "follow": true}
-  end;
-  define connector log from wal with config = {"path": "state", "sync": "%s"} end;
-  define connector out from null;
-  define pipeline windowed pipeline
-    define operator some from generic::batch with count = 2 end;
-    create operator some;
-    select event from in into some;
-    select event from some into out;
-  end;
-  create connector lines;
-  create connector log;
-  create connector out;
-  create pipeline before from %s;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/lines to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  %s
-end;
-deploy flow main;
-"""
-STRAIGHT = "pipelines::passthrough"
-TWO_WAYS = "create pipeline more from pipelines::passthrough; connect /connector/lines to /pipeline/more; connect /pipeline/more to /connector/log;"
+BATCHES = pipeline("""
+    define operator two from generic::batch with count = 2 end;
+    create operator two;
+    select event from in into two;
+    select event from two into out;
+""")
+DIRECT = "lines -> log"
 
 
 @pytest.mark.parametrize(
-    ("path", "sync", "before", "more", "once"),
+    ("path", "sync", "ways", "once"),
     [
-        ("in/*.log", "always", STRAIGHT, "", True),
-        ("in/app.log", "always", STRAIGHT, "", True),
-        ("in/*", "always", STRAIGHT, "", False),
-        ("in/app.log*", "always", STRAIGHT, "", False),
-        ("in/*z", "always", STRAIGHT, "", False),
-        ("in/*.log", "never", STRAIGHT, "", False),
-        ("in/*.log", "always", "windowed", "", False),
-        ("in/*.log", "always", STRAIGHT, TWO_WAYS, False),
+        ("in/*.log", "always", [DIRECT], True),
+        ("in/app.log", "always", [DIRECT], True),
+        ("in/*", "always", [DIRECT], False),
+        ("in/app.log*", "always", [DIRECT], False),
+        ("in/*z", "always", [DIRECT], False),
+        ("in/*.log", "never", [DIRECT], False),
+        ("in/*.log", "always", ["lines -> batches -> log"], False),
+        ("in/*.log", "always", [DIRECT, "lines -> other -> log"], False),
     ],
 )
 def test_where_a_log_recognises_what_a_followed_file_reads_again(
-    path: str, sync: str, before: str, more: str, once: bool
+    path: str, sync: str, ways: list[str], once: bool
 ) -> None:
-    Path("main.troy").write_text(FOLLOWED % (path, sync, before, more))
+    lines = lines_in("file", path=path, mode="read", follow=True)
+    log = plain("wal", path="state", sync=sync)
+    between = {"batches": BATCHES, "other": PASSED}
+    Path("main.troy").write_text(flow_of(*ways, "log -> out", lines=lines, log=log, out=NULL, **between))
     said = CliRunner().invoke(app(), ["check", "main.troy"]).stdout
     assert ("each event that comes here from lines is appended once, also after kill -9" in said) == once
 
 
-STREAM = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector source from %s end;
-  define connector out from null;
-  create connector source;
-  create connector out;
-  create pipeline all from pipelines::passthrough;
-  connect /connector/source%s to /pipeline/all;
-  connect /pipeline/all to /connector/out;
-end;
-deploy flow main;
-"""
 TCP = 'tcp_server with config = {"url": "127.0.0.1:4242"}'
 LINES = '`preprocessors = ["separate"]` cuts it at newlines'
 LENGTHS = '`preprocessors = ["length-prefixed"]` cuts it where the sender writes the length before each'
@@ -145,7 +89,7 @@ NONE_CUTS = "none of its preprocessors cuts the stream: `separate` cuts at newli
     ],
 )
 def test_a_stream_that_nothing_cuts_into_events(source: str, port: str, hint: str | None) -> None:
-    Path("main.troy").write_text(STREAM % (source, port))
+    Path("main.troy").write_text(flow_of(f"source{port} -> out", source=f"{source} end", out=NULL))
     ran = CliRunner().invoke(app(), ["check", "main.troy"])
     assert ran.exit_code == 0, ran.stdout
     notes = [line for line in ran.stdout.splitlines() if "one read of its stream is one event" in line]
@@ -153,58 +97,34 @@ def test_a_stream_that_nothing_cuts_into_events(source: str, port: str, hint: st
     assert all(note.startswith("note: main::source: ") for note in notes)
 
 
-FILTERED = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector tcp from tcp_server
-  with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:4242"}
-  end;
-  define connector log from wal with config = {"path": "state"} end;
-  define connector out from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "out", "mode": "append"}
-  end;
-  define pipeline some pipeline select event from in where event.n > 1 into out; end;
-  define pipeline counted pipeline
-    define operator some from generic::batch with count = 2 end;
-    create operator some;
-    select event from in where event.n > 1 into some;
-    select event from some into out;
-  end;
-  create connector tcp;
-  create connector log;
-  create connector out;
-  create pipeline before from %s;
-  create pipeline after from %s;
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  %s
-end;
-deploy flow main;
-"""
-ALL = "pipelines::passthrough"
-ANOTHER_SINK = """
-  define connector more from null;
-  create connector more;
-  create pipeline rest from pipelines::passthrough;
-  connect /connector/log to /pipeline/rest;
-  connect /pipeline/rest to /connector/more;
-"""
+FILTER = pipeline("select event from in where event.n > 1 into out;")
+
+
+def filtered(*ways: str, **more: str) -> str:
+    nodes = {
+        "before": FILTER,
+        "after": FILTER,
+        "counted": BATCHES,
+        "tcp": lines_in("tcp_server", url="127.0.0.1:4242"),
+    }
+    out = lines_out("file", path="out", mode="append")
+    return flow_of(*ways, log=STATE, out=out, **nodes, **more)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "more", "told"),
+    ("ways", "told"),
     [
-        (ALL, "some", "", True),
-        ("some", ALL, "", False),
-        (ALL, "some", ANOTHER_SINK, False),  # before the log it would filter for that sink too
-        (ALL, "counted", "", False),
+        (["tcp -> log", "log -> after -> out"], True),
+        (["tcp -> before -> log -> out"], False),
+        (
+            ["tcp -> log", "log -> after -> out", "log -> more"],
+            False,
+        ),  # before the log it would filter for that sink too
+        (["tcp -> log", "log -> counted -> out"], False),
     ],
 )
-def test_a_filter_behind_a_log_that_could_stand_before_it(before: str, after: str, more: str, told: bool) -> None:
-    Path("main.troy").write_text(FILTERED % (before, after, more))
+def test_a_filter_behind_a_log_that_could_stand_before_it(ways: list[str], told: bool) -> None:
+    Path("main.troy").write_text(filtered(*ways, more=NULL))
     ran = CliRunner().invoke(app(), ["check", "main.troy"])
     assert ran.exit_code == 0, ran.stdout
     note = (
@@ -214,20 +134,9 @@ def test_a_filter_behind_a_log_that_could_stand_before_it(before: str, after: st
     assert (note in ran.stdout.splitlines()) == told
 
 
-TWO_PATHS = """
-  define connector more from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "more", "mode": "append"}
-  end;
-  create connector more;
-  create pipeline rest from some;
-  connect /connector/log to /pipeline/rest;
-  connect /pipeline/rest to /connector/out;
-  connect /pipeline/rest to /connector/more;
-"""
-
-
 def test_a_long_sentence_is_printed_once() -> None:
-    Path("main.troy").write_text(FILTERED % (ALL, ALL, TWO_PATHS))
+    more = lines_out("file", path="more", mode="append")
+    Path("main.troy").write_text(filtered("tcp -> log -> out", "log -> after -> out", "after -> more", more=more))
     lines = CliRunner().invoke(app(), ["check", "main.troy"]).stdout.splitlines()
     long = [line.partition(": ")[2] for line in lines if line.startswith("    ") and len(line) > 200]
     assert long

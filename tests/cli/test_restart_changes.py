@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from demo.server import ROOT
+from tests.flows.builder import NULL, PASSED, flow_of, pipeline, plain
 from tests.system.daemon import WALFLOW, running
 from walflow.admin.document import ConnectorStatus, FlowStatus, Status
 from walflow.admin.nodes import nodes_of, running as running_document
@@ -14,26 +15,14 @@ from walflow.cli.restart_changes import AfterRestart, RunningNow, changes
 from walflow.plan import Assembly, load
 from walflow.plan.fingerprint import described
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector ticks from metronome with config = {"interval": 1_000_000_000} end;
-  define connector log from wal with config = {"path": "state"} end;
-  define connector out from null;
-  define pipeline after pipeline select event from in where event.id > 1 into out; end;
-  create connector ticks;
-  create connector log;
-  create connector out;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after;
-  connect /connector/ticks to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-end;
-deploy flow main;
-"""
+FLOW = flow_of(
+    "ticks -> before -> log -> after -> out",
+    ticks=plain("metronome", interval=1_000_000_000),
+    log=plain("wal", path="state"),
+    out=NULL,
+    before=PASSED,
+    after=pipeline("select event from in where event.id > 1 into out;"),
+)
 
 MORE = """
 create connector out;
@@ -86,7 +75,7 @@ def test_layout_and_comments_are_no_difference(after: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what", "subject", "words"),
     [
-        ("1_000_000_000", "2_000_000_000", "changed", "connector main::ticks", "its configuration"),
+        ("1000000000", "2000000000", "changed", "connector main::ticks", "its configuration"),
         ("event.id > 1", "event.id > 2", "changed", "pipeline main::after", "what it does"),
         ("out from null", "out from exit", "changed", "connector main::out", "type null becomes exit"),
         (

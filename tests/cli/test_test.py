@@ -78,7 +78,7 @@ def test_chosen_by_name_and_tag() -> None:
         (["none"], "none: no such folder"),
         (["cases/good/in.jsonl"], "cases/good/in.jsonl: this is no folder"),
         (["."  , "-k", "nowhere"], "walflow: no case has that name, or that tag"),
-        (["empty"], "walflow: no case there"),
+        (["empty"], "walflow: no case in empty: a case is a folder with a subject"),
     ],
 )  # fmt: skip
 def test_no_case(arguments: list[str], words: str) -> None:

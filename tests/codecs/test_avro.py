@@ -252,6 +252,7 @@ def test_any_bytes_are_a_value_or_refused(payload: bytes) -> None:
 @pytest.mark.parametrize(
     "schema", [SCHEMA, {"type": "array", "items": ["null", "boolean"]}, "long"], ids=["record", "array", "long"]
 )
+@pytest.mark.test
 def test_a_megabyte(schema: object) -> None:
     for payload in repeated("\2", "\0", "\x7f", "\1\2"):
         look_at(make("avro", {"schema": schema, "format": "datum"}), payload)

@@ -68,6 +68,7 @@ def test_how_deep_brackets_nest_is_known_without_a_step_for_each(value: bytes, a
 
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1])
 @pytest.mark.parametrize("unit", [(b"[", b"]"), (b'{"":', b"}")], ids=["arrays", "records"])
+@pytest.mark.test
 def test_a_megabyte_of_brackets_is_judged_in_few_steps(depth: int, unit: tuple[bytes, bytes]) -> None:
     """A step is a match of the one expression that is run in Python. Before, there was one for each bracket."""
     opened, closed = unit

@@ -384,6 +384,7 @@ def test_any_bytes_are_an_event_or_refused(codec: EventCodec, payload: bytes) ->
 
 @linear
 @pytest.mark.parametrize("codec", [STATSD, DOGSTATSD, GRAPHITE_PLAINTEXT, INFLUX], ids=lambda codec: codec.name)
+@pytest.mark.test
 def test_a_megabyte(codec: EventCodec) -> None:
     for payload in repeated("a:1|c", ":1", "|#a,", "_e{1,1}:", "9", ".", " ", "a x=1,", '"', "\\", "\\,"):
         look_at(codec, payload)

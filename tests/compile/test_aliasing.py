@@ -8,6 +8,7 @@ import pytest
 
 from tests.compile.pipelines import Writing, event, script_of, term_of
 from tests.compile.world import INGEST_NS, call, term
+from tests.examples import shared
 from walflow.codecs import JSON
 from walflow.compile.compiled import BlockCall
 from walflow.compile.compiler import compile_region
@@ -65,7 +66,7 @@ def test_ways_that_meet_again_keep_the_order_of_the_events() -> None:
     assert outcome.rows["out"][:2] == ([0, 0, 0, 1, 1, 1], [1, 11, 1, 2, 12, 2])
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", shared(range(100)))
 def test_what_leaves_by_a_branch_is_the_same_without_the_others(seed: int) -> None:
     chance = Random(seed)
     branches = {f"b{number}": branch(chance) for number in range(3)}

@@ -13,6 +13,7 @@ from time import monotonic
 import pytest
 
 from tests.compile.pipelines import Ran, event, interpret, region
+from tests.examples import shared
 from walflow.codecs import JSON, MSGPACK
 from walflow.codecs.json import JSON_SORTED
 from walflow.compile.compiled import Compiled
@@ -157,12 +158,12 @@ def once(seed: int, events: int) -> None:
     compare(region(chance), verdict.good.payloads())
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", shared(range(60)))
 def test_every_way_says_the_same(seed: int) -> None:
     once(seed, 120)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shared(range(12)))
 def test_msgpack_says_what_json_says(seed: int) -> None:
     chance = Random(seed)
     of = region(chance)

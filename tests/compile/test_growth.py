@@ -126,7 +126,9 @@ TOO_MUCH = f"it would read more than {MOST_USED:,} bytes of what it has made and
 @pytest.mark.parametrize(
     ("script", "before"),
     [
-        pytest.param("for event.b of case (i, n) => event.a == event.a end", "", id="compared"),
+        pytest.param(
+            "for event.b of case (i, n) => event.a == event.a end", "", id="compared", marks=pytest.mark.test
+        ),
         pytest.param(
             "for event.b of case (i, n) when event.a != event.a => n end", "", id="a guard", marks=pytest.mark.nightly
         ),
@@ -155,8 +157,14 @@ TOO_MUCH = f"it would read more than {MOST_USED:,} bytes of what it has made and
             "same(event.a, 20000)",
             "fn same(x, n) of case (x, 0) => 0 default => recur(x, match x == x of case true => n - 1 default => 0 end) end;",
             id="recur",
+            marks=pytest.mark.nightly,
         ),
-        pytest.param("let x = event.c; " + "let x = [x, x]; " * 7 + "x == x and " * 9 + "x == x", "", id="made"),
+        pytest.param(
+            "let x = event.c; " + "let x = [x, x]; " * 7 + "x == x and " * 9 + "x == x",
+            "",
+            id="made",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_what_is_read_beyond_the_bound_is_an_error_of_that_event(script: str, before: str) -> None:

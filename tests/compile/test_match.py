@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from tests.compile.world import expression, read, read_script, script
+from tests.examples import shared
 
 
 def test_cases_may_do_something() -> None:
@@ -95,7 +96,7 @@ def test_a_warning(text: str, said: str | None) -> None:
     assert messages == ([] if said is None else [said])
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", shared(range(30)))
 def test_a_match_is_the_chain_of_its_ifs(seed: int) -> None:
     """Its first case whose condition holds, asked one after the other."""
     chance = Random(seed)

@@ -1,6 +1,7 @@
 """What windows hold depends on the events and their stamps, and on nothing else: a plain model agrees."""
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
@@ -389,3 +390,34 @@ def test_a_window_with_a_state_that_counts_is_a_window_by_size(given: list[tuple
             state = json.loads(json.dumps(state))
     assert left(by_state.flush(state, END)) == left(by_size.flush(plain, END))
     assert kept_bytes(state) == empty
+
+
+def calls_of(target: str) -> int:
+    """How many functions are called while a select with this target is compiled."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        query(
+            f"define window w from tumbling with size = 1 end; select {target} from in[w] group by event.g into out;"
+        )
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_each_level_deeper_takes_as_much_work_as_the_first_ones() -> None:
+    query("select 1 from in into out;")  # the parser is made once
+    first, second, third, last = (calls_of("[" * depth + "group[0]" + "]" * depth) for depth in (15, 30, 45, 60))
+    assert last - third < 1.1 * (second - first)
+
+
+def test_each_operator_more_before_an_operand_takes_as_much_work_as_the_first_ones() -> None:
+    query("select 1 from in into out;")
+    few, some, many = (calls_of("not " * number + "group[0]") for number in (4, 8, 12))
+    assert many - some < 2 * (some - few)

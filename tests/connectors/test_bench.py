@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from connectors.bench import LONGEST, Bench, CannotReplay, Measuring, SendPace
 from tests.examples import examples
+from tests.flows.builder import flow_of, pipeline, plain
 from tests.system.daemon import Daemon, running as daemon_running
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -219,39 +220,17 @@ def test_what_it_says_of_itself() -> None:
     assert Bench().guarantee(behind_log=False).warnings == ()
 
 
-FLOW = """\
-define flow main
-flow
-  define connector bench from bench
-  with
-    config = {"path": "in.json", "iters": 50, "structured": STRUCTURED}
-  end;
-  define connector log from wal with config = {"path": "state"} end;
-  define pipeline before
-  pipeline
-    select event from in where event.n != 7 into out;
-  end;
-  define pipeline after
-  pipeline
-    select event from in into out;
-  end;
-  create connector bench;
-  create connector log;
-  create pipeline before;
-  create pipeline after;
-  connect /connector/bench to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/bench;
-end;
-deploy flow main;
-"""
-
-
 def bench(directory: Path, *, structured: bool) -> Daemon:
     (directory / "in.json").write_bytes(b"".join(b'{"n":%d}\n' % number for number in range(100)))
     flow = directory / "bench.troy"
-    flow.write_text(FLOW.replace("STRUCTURED", str(structured).lower()))
+    flow.write_text(
+        flow_of(
+            "bench -> before -> log -> bench",
+            bench=plain("bench", path="in.json", iters=50, structured=structured),
+            before=pipeline("select event from in where event.n != 7 into out;"),
+            log=plain("wal", path="state"),
+        )
+    )
     with daemon_running(flow, directory) as daemon:
         assert daemon.wait() == 0, daemon.raw
     return daemon

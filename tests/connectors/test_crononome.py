@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from connectors.crononome import Crononome, Ringing, Times
 from tests.examples import examples
+from tests.flows.builder import flow_of, lines_out, pipeline, plain
 from tests.system.daemon import running
 from walflow.contract import CodecUse
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
@@ -296,28 +297,15 @@ async def test_a_run_by_the_real_clock_and_ids_that_go_on_in_the_next() -> None:
         assert cast(int, event["ingest_ns"]) % 1_000_000_000 < 900_000_000
 
 
-EVERY_SECOND = """\
-define flow main
-flow
-  use tremor::connectors;
-  define connector clock from crononome
-  with
-    config = {"entries": [{"name": "tick", "expr": "* * * * * *", "payload": {"snot": "badger"}}]}
-  end;
-  define pipeline main
-  pipeline
-    select {"trigger": event.trigger, "meta": $crononome.trigger} from in into out;
-  end;
-  create connector clock;
-  create connector console from connectors::console;
-  create connector exit from connectors::exit;
-  create pipeline main;
-  connect /connector/clock to /pipeline/main;
-  connect /pipeline/main to /connector/console;
-  connect /pipeline/main to /connector/exit;
-end;
-deploy flow main;
-"""
+ENTRY = {"name": "tick", "expr": "* * * * * *", "payload": {"snot": "badger"}}
+EVERY_SECOND = flow_of(
+    "clock -> named -> console",
+    "named -> exit",
+    clock=plain("crononome", entries=[ENTRY]),
+    named=pipeline('select {"trigger": event.trigger, "meta": $crononome.trigger} from in into out;'),
+    console=lines_out("stdio"),
+    exit=plain("exit"),
+)
 
 
 def test_in_a_flow(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from connectors.file.appended_file import boot_id
 from connectors.file.sidecar import Sidecar, State
 from tests.connectors.world import LOG, DeadlyDisk, Killed, PowerDisk, Sink, appending, to_append
+from tests.examples import shared
 from tests.wal.conftest import no_file_left_open  # noqa: F401  # a fixture, for every test here
 from walflow.disk import RealDisk, RecordingDisk
 from walflow.event import Origin
@@ -267,7 +268,7 @@ def interrupted(path: Path, before: bytes, batch: bytes, written: bytes) -> None
     path.write_bytes(before + b"\n" + written)
 
 
-@pytest.mark.parametrize("before", [b"1", b"1" * 4094, b"1" * 4095, b"1" * 5000])
+@pytest.mark.parametrize("before", shared([b"1" * 4094, b"1" * 4095, b"1" * 5000, b"1"]))
 def test_torn_at_every_byte(path: Path, before: bytes) -> None:
     batch = bytes(random.Random(3).choices(range(32, 127), k=9000))
     edges = {edge - len(before) - 1 + by for edge in (4096, 8192, 12288) for by in (-1, 0, 1)}

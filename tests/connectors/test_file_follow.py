@@ -19,6 +19,7 @@ from connectors.file.follow import Following, follow
 from connectors.file.follow.checkpoint import FollowCheckpoint
 from connectors.file.follow.follower import AHEAD_BYTES, AHEAD_FILES, UNENDED_BYTES
 from connectors.file.follow.jobs import READ_BYTES, Jobs
+from tests.flows.builder import NULL, flow_of, json_only, plain
 from tests.nodes.world import Taker, World
 from walflow.cli.promises import promises
 from walflow.codecs import STRING
@@ -634,7 +635,7 @@ async def test_a_long_line_that_ends_in_a_removed_file_leaves_by_err(tmp_path: P
         assert rejected(run) == [f"event of {2 << 20} bytes exceeds max_event_bytes, 1048576"]
 
 
-@pytest.mark.parametrize("count", [60, 600])
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.nightly)])
 async def test_many_lines_without_an_end_stop_no_other_file(tmp_path: Path, count: int) -> None:
     half = b"x" * 800_000
     for number in range(count):
@@ -673,6 +674,7 @@ async def test_of_many_removed_files_without_a_last_newline_each_is_read(tmp_pat
         assert [len(line) for line in run.lines] == [800_000] * 60
 
 
+@pytest.mark.test
 async def test_who_holds_events_of_many_files_lets_them_go_once_no_more_is_read(tmp_path: Path) -> None:
     """A batch waits for more events, and the follower for acks of these."""
     for number in range(2 * AHEAD_FILES):
@@ -784,25 +786,12 @@ def test_configurations_that_are_none(config: dict[str, object], line: str) -> N
     assert line in str(caught.value)
 
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector logs from file with codec = "json", {chain} config = {{"path": "a.log", "mode": "read", "follow": true}} end;
-  define connector null from null;
-  define connector log from wal with config = {{"path": "state"}} end;
-  create connector logs;
-  create connector log;
-  create connector null;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/logs to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/null;
-end;
-deploy flow main;
-"""
+def followed(chain: str, path: str = "a.log", out: str = NULL) -> str:
+    config = f'config = {{"path": "{path}", "mode": "read", "follow": true}}'
+    logs = f'file with codec = "json", {chain} {config} end'
+    return flow_of("logs -> log -> out", logs=logs, log=plain("wal", path="state"), out=out)
+
+
 REFUSED = (
     "a restart reads on in the middle of a file, so each event must be there as it is, and end where a line ends"
 )
@@ -820,7 +809,7 @@ REFUSED = (
 )
 def test_preprocessors_that_do_more_than_cut_are_refused(tmp_path: Path, chain: str, said: list[str]) -> None:
     file = tmp_path / "flow.troy"
-    file.write_text(FLOW.format(chain=chain))
+    file.write_text(followed(chain))
     _, diagnostics = load([file])
     assert [one.message for one in diagnostics if one.severity == "error"] == said
 
@@ -829,11 +818,8 @@ def test_preprocessors_that_do_more_than_cut_are_refused(tmp_path: Path, chain: 
 def test_check_says_whether_a_log_behind_it_recognises_what_comes_again(tmp_path: Path, pattern: str) -> None:
     """A compressed file has no offsets that it had before, and `a.log*` may match one."""
     file = tmp_path / "flow.troy"
-    text = FLOW.format(chain='preprocessors = ["separate"],').replace('"a.log"', f'"{pattern}"')
-    text = text.replace(
-        "null from null", 'null from file with codec = "json", config = {"path": "o", "mode": "append"} end'
-    )
-    file.write_text(text)
+    out = json_only("file", path="o", mode="append")
+    file.write_text(followed('preprocessors = ["separate"],', pattern, out))
     assembly, _ = load([file])
     assert assembly is not None
     into, onward = promises(assembly).paths

@@ -10,6 +10,7 @@ from connectors.http import HttpClient, HttpServer
 from tests.connectors.test_http_client import Peer, until
 from tests.connectors.test_http_replies import answering, echo, saying
 from tests.connectors.test_http_responses import asking
+from tests.flows.builder import flow_of, pipeline
 from walflow.codecs import JSON, MSGPACK, STRING
 from walflow.plan import load
 
@@ -140,26 +141,17 @@ def test_what_cannot_be_mapped(mapping: object, said: str) -> None:
         HttpClient.model_validate({"url": "http://h/", "mime_mapping": {}, "batch": "lines"})
 
 
-FLOW = """
-define flow main
-flow
-  define connector in from http_server with {beside}
-    config = {{"url": "127.0.0.1:1", "mime_mapping": {{"text/plain": "string"}}}} end;
-  define connector out from stdio with codec = "json" end;
-  define pipeline p pipeline select event from in where event.a == "1" into out; end;
-  create connector in;
-  create connector out;
-  create pipeline p;
-  connect /connector/in to /pipeline/p;
-  connect /pipeline/p to /connector/{answers};
-end;
-deploy flow main;
-"""
-
-
 def messages(directory: Path, beside: str, answers: str) -> list[str]:
     file = directory / "flow.troy"
-    file.write_text(FLOW.format(beside=beside, answers=answers))
+    mapping = 'config = {"url": "127.0.0.1:1", "mime_mapping": {"text/plain": "string"}}'
+    file.write_text(
+        flow_of(
+            f"door -> filter -> {answers}",
+            door=f"http_server with {beside} {mapping} end",
+            filter=pipeline('select event from in where event.a == "1" into out;'),
+            out='stdio with codec = "json" end',
+        )
+    )
     return [diagnostic.message for diagnostic in load([file])[1]]
 
 
@@ -168,5 +160,5 @@ def test_check_does_not_say_of_its_events_what_is_true_for_one_codec(tmp_path: P
 
 
 def test_postprocessors_are_refused(tmp_path: Path) -> None:
-    said = messages(tmp_path, 'postprocessors = ["base64"],', "in")
+    said = messages(tmp_path, 'postprocessors = ["base64"],', "door")
     assert [line for line in said if "want one codec" in line]

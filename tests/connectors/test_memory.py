@@ -27,6 +27,7 @@ class Whole:
         self.inlet = MemoryInlet(self.scheduler)
         self.outlet = MemoryOutlet(self.scheduler)
         self.buffer = Buffer(Memory(**config), self.inlet, self.outlet)
+        self.buffer.buffering.start()
 
     @property
     def sent(self) -> list[Block]:
@@ -85,7 +86,7 @@ def test_what_does_not_fit_another_output_gets() -> None:
     whole.inlet.upstream = whole.inlet.upstream._replace(replaceable=True)
     whole.give(1, 2, 3)
     late = whole.give(4, 5)
-    assert whole.inlet.failed == [(b"4\n5\n", f"{whole.outlet.name} is full")]
+    assert whole.inlet.failed == [(b"4\n5\n", "3 events, 6 bytes are in memory, and that is its bound")]
     assert not late.pending
     assert whole.inlet.breaker is not None
     whole.ack()
@@ -101,6 +102,8 @@ def test_the_bound_in_bytes() -> None:
     assert late.pending
     assert whole.inlet.breaker == "3 events, 6 bytes are in memory, and that is its bound"
     whole.inlet.give(whole.inlet.lines_of(b"123456789"))
+    whole.settle_all()
+    assert not late.pending
     assert whole.inlet.rejected[0][1] == "event of 10 bytes is larger than max_bytes, 8"
     whole.settle_all()
 
@@ -148,7 +151,7 @@ def test_what_is_lost_with_it_is_said() -> None:
     whole = Whole(max_elements=2)
     whole.give(1, 2)
     late = whole.give(3)
-    whole.buffer.close()
+    asyncio.run(whole.buffer.buffering.close())
     assert late.cause is not None
     assert whole.outlet.logged[-1]["events"] == 2
     assert whole.outlet.counters["lost_events_total"].value == 2
@@ -220,7 +223,7 @@ class Model(RuleBasedStateMachine):
         assert buffer.events <= 20
         assert buffer.bytes <= 60
         assert sum(block.frames.count for block in self.whole.sent) <= 7
-        assert buffer.full == (self.whole.inlet.breaker is not None)
+        assert buffer.buffering.is_full == (self.whole.inlet.breaker is not None)
 
     def teardown(self) -> None:
         self.whole.outlet.resume()

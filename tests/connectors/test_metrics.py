@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from connectors.metrics import MetricEvents
+from tests.flows.builder import flow_of, plain
 from tests.system.daemon import running, wait_until
 from walflow import MetricValue
 from walflow.codecs.influx import influx_codec
@@ -79,27 +80,8 @@ def test_values_have_the_names_of_prometheus_and_a_gauge_that_fails_is_left_out(
     ]
 
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector own from metrics
-  with
-    config = {"interval": 100000000}
-  end;
-  define connector out from stdio
-  with
-    codec = "influx",
-    postprocessors = ["separate"]
-  end;
-  create connector own;
-  create connector out;
-  create pipeline main from pipelines::passthrough;
-  connect /connector/own to /pipeline/main;
-  connect /pipeline/main to /connector/out;
-end;
-deploy flow main;
-"""
+OUT = 'stdio with codec = "influx", postprocessors = ["separate"] end'
+FLOW = flow_of("own -> out", own=plain("metrics", interval=100000000), out=OUT)
 
 
 @pytest.mark.nightly

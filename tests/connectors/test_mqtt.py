@@ -198,27 +198,6 @@ async def test_a_broker_that_dies_is_waited_for_and_gets_what_it_has_not_answere
 
 
 @needs_mosquitto
-async def test_where_others_can_take_them_the_events_fail_while_the_broker_is_away(mosquitto: Mosquitto) -> None:
-    async with publishing(mosquitto.port, replaceable=True) as inlet:
-        inlet.give(inlet.lines_of(b"1"))
-        await until(lambda: inlet.acked)
-        mosquitto.end(signal.SIGKILL)
-        await until(lambda: inlet.breaker)
-        inlet.give(inlet.lines_of(b"2"))
-        assert [event for event, _ in inlet.failed] == [b"2\n"]
-
-
-@needs_mosquitto
-async def test_what_has_no_answer_when_it_stops_fails(mosquitto: Mosquitto) -> None:
-    async with publishing(mosquitto.port) as inlet:
-        inlet.give(inlet.lines_of(b"1"))
-        await until(lambda: inlet.acked)
-        mosquitto.end(signal.SIGKILL)
-        inlet.give(inlet.lines_of(b"2"))
-    assert inlet.failed == [(b"2\n", "walflow has stopped")]
-
-
-@needs_mosquitto
 @pytest.mark.parametrize("qos", [1, 2])
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
 async def test_the_broker_keeps_a_message_until_its_event_is_acked(

@@ -13,25 +13,31 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from connectors.file.appended_file import AppendedFile
 from connectors.file.file_sink import file_sink
 from connectors.file.output import Output
-from connectors.sqlite.rows import WHOLE, Cell
-from connectors.sqlite.sink import TableWork
+from connectors.memory import Memory
+from connectors.sqlite.rows import Cell
 from connectors.sqlite.table import SqliteTable
 from connectors.stdio import console
 from connectors.tcp import TcpClient
 from connectors.udp.client import Refusals, datagram_sink
+from connectors.wal import Wal
 from tests.connectors.test_tcp_client import Peer
 from tests.connectors.world import FailingDisk
-from walflow import Backoff, Block, Connector, Inlet, JobSink, NotDelivered, Outlet
+from walflow import Backoff, Block, Connector, Inlet, NotDelivered, Outlet
 from walflow.cli import new
 from walflow.disk import Stat
 from walflow.net import Failure, HeldPart, RetryQueue, RetrySink
-from walflow.testing import VirtualScheduler
-from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, sink_promises
+from walflow.tables import WHOLE, run_table
+from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
+from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, WatchedInlet, sink_promises
+from walflow.wal import Log
 
+ROOM = 500
+FILLING = b"filling"
 TOO_LARGE = b'"' + b"x" * 65506 + b'"'
 
 
@@ -110,7 +116,7 @@ class BreakingTable(SqliteTable):
 
     broken = False
 
-    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool = False) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool) -> Mapping[int, str]:
         if self.broken:
             raise KeyError("a bug")
         return super().insert(rows, apart=apart)
@@ -135,7 +141,7 @@ class SqliteSubject(InDirectory):
         return self
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await JobSink(inlet, TableWork(inlet, self._table, WHOLE)).run()
+        await run_table(inlet, self._table)
 
     def got(self) -> Sequence[bytes]:
         return [str(event).encode() for (event,) in self._run(f"SELECT event FROM {self._name} ORDER BY rowid")]
@@ -455,3 +461,122 @@ test_requests = sink_promises(
         "a_stop_waits_for_what_is_under_way": "a request is cancelled, and its events fail",
     },
 )
+
+
+class BehindOutlet(SinkSubject):
+    """One that sends on what it takes: what it has sent has arrived. While `taking`, its sinks ack it."""
+
+    def __init__(self) -> None:
+        self.out: MemoryOutlet | None = None
+        self.taking = True
+        self._got: list[bytes] = []
+        self._seen = 0
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        raise NotImplementedError
+
+    async def again(self) -> RunsSink:
+        return self
+
+    def opened(self, out: Outlet) -> None:
+        self.got()
+        self._seen = 0
+        self.out = cast(MemoryOutlet, out)
+
+    def got(self) -> Sequence[bytes]:
+        if self.out is not None:
+            new = self.out.sent[self._seen :]
+            self._seen += len(new)
+            self._got += [event for block in new for event in block.frames.payloads() if event != FILLING]
+            if self.taking:
+                sent, self.out.sent, self._seen = self.out.sent, [], 0
+                for block in sent:
+                    block.receipt.ack("a sink")
+        return self._got
+
+    async def close(self) -> None:
+        self.mend()
+        self.got()
+
+    def mend(self) -> None:
+        self.taking = True
+
+
+class MemorySubject(BehindOutlet):
+    """In trouble, its buffer is full and no sink takes anything."""
+
+    notices = True
+    never = b'"' + b"x" * 50_000 + b'"'
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inlet: MemoryInlet | None = None
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        self.opened(out)
+        self._inlet = cast(MemoryInlet, inlet)
+        await Memory(max_elements=ROOM, max_bytes=50_000).run(inlet, out)
+
+    def fail(self) -> None:
+        self.got()
+        self.taking = False
+        inlet = self._inlet
+        assert isinstance(inlet, WatchedInlet)
+        block = inlet.lines_of(*[FILLING] * ROOM)
+        inlet.give(block)
+        inlet.given.remove(block)  # it is none of the trial's
+        inlet.settled.remove(block.receipt)
+        inlet.acked.remove(block.frames.data)
+
+    def mend(self) -> None:
+        super().mend()
+        self.got()
+
+
+test_memory = sink_promises(
+    MemorySubject,
+    without={
+        "the_waits_grow_and_begin_anew_after_a_success": "it tries nothing: an ack of its sinks makes room",
+        "where_others_take_its_events_it_holds_none_before_it_can_deliver": "it has room from the start",
+    },
+)
+
+
+class LogSubject(BehindOutlet):
+    """A log on a disk that gets full."""
+
+    never = b'"' + b"x" * 300_000 + b'"'
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._disk = MemoryDisk()
+        self._config = Wal(path="/log", chunk_size=1 << 16, max_chunks=4)
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        self.opened(out)
+        await self._config.relay(Log(self._config.options(), self._disk), inlet, out)
+
+    def fail(self) -> None:
+        self._fail(errno.ENOSPC)
+
+    def fail_otherwise(self) -> None:
+        self._fail(errno.EDQUOT)
+
+    def _fail(self, number: int) -> None:
+        self._disk.fault = lambda operation, path: number if operation == "write" and ".wal" in path else None
+
+    def mend(self) -> None:
+        super().mend()
+        self._disk.fault = None
+
+    def hold(self, scheduler: VirtualScheduler) -> None:
+        scheduler.hanging = True
+
+    def release(self, scheduler: VirtualScheduler) -> None:
+        scheduler.hanging = False
+
+
+test_log = sink_promises(LogSubject)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.sqlite.rows import WHOLE, NotARow, columns_of, row_of
-from connectors.sqlite.table import CannotUse, SqliteTable
+from connectors.sqlite.rows import row_of
+from connectors.sqlite.table import SqliteTable
+from walflow.tables import WHOLE, CannotUse, NotARow, columns_of
 
 
 def test_members_become_columns() -> None:
@@ -35,7 +36,7 @@ def test_names_are_quoted(tmp_path: Path) -> None:
     columns = columns_of({'x"; drop table t; --': "a"})
     table = SqliteTable(str(tmp_path / "f.db"), 'odd "name"', columns, create=True)
     with table.transaction():
-        assert table.insert([("1",)]) == {}
+        assert table.insert([("1",)], apart=False) == {}
     table.close()
     with closing(sqlite3.connect(tmp_path / "f.db")) as connection:
         assert connection.execute('SELECT * FROM "odd ""name"""').fetchall() == [("1",)]
@@ -45,12 +46,12 @@ def test_what_is_undone_or_refused_is_not_stored(tmp_path: Path) -> None:
     columns = columns_of({"a": "a"})
     table = SqliteTable(str(tmp_path / "f.db"), "t", columns, create=True)
     with table.transaction() as undo:
-        table.insert([("1",)])
+        table.insert([("1",)], apart=False)
         undo()
     with pytest.raises(CannotUse, match="was moved, replaced or removed"):
         _store_in_a_file_that_moves(table, tmp_path)
     with table.transaction():
-        table.insert([("3",)])
+        table.insert([("3",)], apart=False)
     table.close()
     with closing(sqlite3.connect(tmp_path / "f.db")) as connection:
         assert connection.execute("SELECT a FROM t").fetchall() == [("3",)]
@@ -59,7 +60,7 @@ def test_what_is_undone_or_refused_is_not_stored(tmp_path: Path) -> None:
 def _store_in_a_file_that_moves(table: SqliteTable, directory: Path) -> None:
     with table.transaction():
         (directory / "f.db").rename(directory / "g.db")
-        table.insert([("2",)])
+        table.insert([("2",)], apart=False)
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:

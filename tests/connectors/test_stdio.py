@@ -90,15 +90,6 @@ class Sink:
 # stdout
 
 
-def test_it_writes_and_acks(pipe: Pipe) -> None:
-    sink = Sink(pipe.take_writing())
-    sink.write(b"1", b"2")
-    sink.write(b"3")
-    assert pipe.read() == b"1\n2\n3\n"
-    assert sink.inlet.acked == [b"1\n2\n", b"3\n"]
-    sink.stop()
-
-
 def test_a_pipe_that_nobody_reads_holds_and_stops_the_sources(pipe: Pipe) -> None:
     sink = Sink(pipe.take_writing())
     block = b"x" * 99_999

@@ -151,29 +151,6 @@ def test_what_the_system_does_not_take_is_held_and_sent_in_order(number: int) ->
     assert inlet.scheduler.timers == []
 
 
-def test_what_is_behind_an_event_that_is_too_large_keeps_its_place() -> None:
-    sock = Socket(errno.ENOBUFS)
-    inlet, _ = sending(sock)
-    inlet.give(inlet.lines_of(b"1", TOO_LARGE, b"2"), inlet.lines_of(b"3"))
-    inlet.scheduler.advance(1)
-    assert sock.sent == [b"1", b"2", b"3"]
-
-
-def test_stopping_fails_what_was_not_sent() -> None:
-    class Third(Socket):
-        def send(self, data: bytes, /) -> int:
-            if data == b"3":
-                self.failing = [errno.ENOBUFS]
-            return super().send(data)
-
-    inlet, sink = sending(Third())
-    inlet.give(inlet.lines_of(b"1", b"2", b"3", b"4"), inlet.lines_of(b"5"))
-    asyncio.run(sink.close())
-    assert inlet.failed == [(b"3\n4\n", "the datagram was not sent"), (b"5\n", "the datagram was not sent")]
-    assert inlet.settled[0].done == 2
-    assert inlet.scheduler.timers == []
-
-
 def test_refused_again_and_again_it_is_held() -> None:
     sock = Socket(*[errno.ECONNREFUSED] * AT_ONCE)
     inlet, _ = sending(sock)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from connectors.wal import RunningLog, Wal
 from tests.delivery.assembled import assembled
+from tests.flows.builder import NULL, flow_of
 from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow import Block, Frames, StreamId
@@ -15,19 +16,6 @@ from walflow.nodes.build import build
 from walflow.receipt import Receipt
 from walflow.testing import MemoryDisk, VirtualClock
 from walflow.wal import Log
-
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector log from wal with config = {{"path": "/log", {config}}} end;
-  define connector null from null;
-  create connector log;
-  {creates}
-  {body}
-end;
-deploy flow main;
-"""
 
 
 class Apart:
@@ -48,8 +36,9 @@ class Apart:
         self.scheduler = self.world.scheduler
         self.clock = VirtualClock(self.scheduler) if wall_ns is None else VirtualClock(self.scheduler, wall_ns)
         self.disk = disk or MemoryDisk()
-        creates = "".join(f"create connector {name} from null;" for name in sinks if "/" not in name)
-        nodes = build(assembled(FLOW.format(config=config, creates=creates, body=body)), self.world.metrics)
+        log = f'wal with config = {{"path": "/log", {config}}} end'
+        text = flow_of(beside=body, log=log, **{name: NULL for name in sinks if "/" not in name})
+        nodes = build(assembled(text), self.world.metrics)
         self.ports = nodes.ports
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         self.nodes = by_name["log"]

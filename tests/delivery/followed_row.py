@@ -11,6 +11,7 @@ from typing import Self
 from connectors.file.follow import Following, follow
 from tests.delivery.assembled import assembled
 from tests.delivery.in_a_row import HalfRow, LastSink
+from tests.flows.builder import NULL, flow_of, lines_in, plain
 from tests.nodes.world import World
 from walflow import Block
 from walflow.disk import RealDisk
@@ -20,25 +21,8 @@ from walflow.testing import MemoryDisk
 
 STEP = 0.05  # seconds of virtual time
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector lines from file
-  with codec = "json", preprocessors = ["separate"], config = {{"path": "app*.log", "mode": "read", "follow": true}}
-  end;
-  define connector log from wal with config = {{"path": "/log", "chunk_size": 2048, "max_chunks": 256}} end;
-  define connector null from null;
-  create connector lines;
-  create connector log;
-  create connector last from null;
-  create pipeline rest from pipelines::passthrough;
-  {body}
-  connect /connector/log to /pipeline/rest;
-  connect /pipeline/rest to /connector/last;
-end;
-deploy flow main;
-"""
+LINES_IN = lines_in("file", path="app*.log", mode="read", follow=True)
+LOG = plain("wal", path="/log", chunk_size=2048, max_chunks=256)
 
 PASSED = """
   create pipeline p from pipelines::passthrough;
@@ -86,7 +70,9 @@ class FollowedRow:
         self._config = Following(str(directory / names), False, 0.2, 0.4, 8, str(directory / "state"))
         self._boot = boot
         self._came: list[tuple[Receipt, list[int]]] = []
-        nodes = build(assembled(FLOW.format(body=body)), self.world.metrics)
+        nodes = build(
+            assembled(flow_of("log -> last", beside=body, lines=LINES_IN, log=LOG, last=NULL)), self.world.metrics
+        )
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         for operator in nodes.operators:
             operator.node.begin(self.world.scheduler)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from connectors.wal import RunningLog, Wal
 from tests.delivery.assembled import assembled
+from tests.flows.builder import NULL, flow_of, plain
 from tests.nodes.world import World
 from tests.operators.flows import Sink
 from walflow import Block, Frames, StreamId
@@ -19,27 +20,6 @@ from walflow.receipt import Receipt
 from walflow.testing import MemoryDisk
 from walflow.wal import Log
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector first from wal
-  with config = {{"path": "{path}/first", "chunk_size": {chunk_size}, "max_chunks": {max_chunks}}} end;
-  define connector second from wal
-  with config = {{"path": "{path}/second", "chunk_size": {chunk_size}, "max_chunks": {max_chunks}}} end;
-  define connector null from null;
-  create connector first;
-  create connector second;
-  create connector last from null;
-  create connector other from null;
-  create pipeline rest from pipelines::passthrough;
-  {body}
-  connect /connector/second to /pipeline/rest;
-  connect /pipeline/rest to /connector/last;
-end;
-deploy flow main;
-"""
-
 STRAIGHT = """
   create pipeline p from pipelines::passthrough;
   connect /connector/first to /pipeline/p;
@@ -49,7 +29,11 @@ STRAIGHT = """
 
 def row_in(path: str, body: str = STRAIGHT, chunk_size: int = 2048, max_chunks: int = 64) -> Assembly:
     """The flow whose logs are in that directory."""
-    return assembled(FLOW.format(path=path, body=body, chunk_size=chunk_size, max_chunks=max_chunks))
+    first, second = (
+        plain("wal", path=f"{path}/{name}", chunk_size=chunk_size, max_chunks=max_chunks)
+        for name in ("first", "second")
+    )
+    return assembled(flow_of("second -> last", beside=body, first=first, second=second, last=NULL, other=NULL))
 
 
 class HalfRow:

@@ -5,6 +5,7 @@ The oracle knows nothing of blocks, receipts or positions. It counts, by event a
 (then what becomes of the error record), or fail, each for any part of a block, in any order, with restarts between.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -195,6 +196,7 @@ class Flow:
             self.give = log.sink.accept
         elif isinstance(plan, Memory):
             self.buffer = Buffer(plan, log.sink, outlet)
+            self.buffer.buffering.start()
             self.give = log.sink.accept
         else:
             self.give = Broker(outlet, attempts).give
@@ -245,7 +247,7 @@ class Flow:
                 self.scheduler.run()
                 self.log.close()
         elif hasattr(self, "buffer"):
-            self.buffer.close()
+            asyncio.run(self.buffer.buffering.close())
 
 
 def _settled(receipt: object) -> None: ...

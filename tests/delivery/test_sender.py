@@ -6,7 +6,9 @@ import pytest
 
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
-from walflow.delivery.sender import BACKOFF, OUTAGE, InFlight, Sender, SendLimits
+from walflow.delivery.in_flight import InFlight, SendLimits
+from walflow.delivery.sender import Sender
+from walflow.delivery.sink_record import BACKOFF, OUTAGE
 from walflow.framing import LINES
 from walflow.receipt import Receipt
 from walflow.testing import MemoryOutlet, VirtualScheduler
@@ -47,7 +49,7 @@ class Lines:
         self.sender.stop()
         self.fail_all()
 
-    # walflow.delivery.sender.Supply
+    # walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         return bool(self.sender.ready)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.examples import shared
 from walflow import framing
 from walflow.codecs import JSON, STRING
 from walflow.compile.nodes import Expr, Literal
@@ -65,7 +66,7 @@ end
 """
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", shared(range(20)))
 def test_where_a_read_ends_changes_nothing(seed: int) -> None:
     chance = Random(seed)
     lines = [f'{{"n":{n % 7}}}' if n % 5 else "wrong" for n in range(200)]

@@ -41,6 +41,8 @@ def _connector(kind: str, keys: list[str], config: Mapping[str, object]) -> str:
 
 
 ANY_PORT: Final = "127.0.0.1:0"
+NULL: Final = "null"
+TICKS: Final = plain("metronome", interval=1)
 TCP: Final = lines("tcp_server", url=ANY_PORT)
 LOG: Final = plain("wal", path="state")
 OUT: Final = lines_out("file", path="out.log", mode="append")
@@ -58,8 +60,11 @@ def pipeline(body: str) -> Pipeline:
     return Pipeline(body if body.lstrip().startswith(("into", "args")) else f"pipeline {body}")
 
 
-def flow_of(*ways: str, name: str = "main", **nodes: str) -> str:
-    """`nodes`: of each connector what stands behind `from`; or a `pipeline`."""
+PASSED: Final = pipeline("select event from in into out;")
+
+
+def flow_of(*ways: str, name: str = "main", beside: str = "", **nodes: str) -> str:
+    """`nodes`: of each connector what stands behind `from`; or a `pipeline`. `beside`: more statements of the flow."""
     steps = [step for way in ways for step in pairwise(way.split(" -> "))]
     text = [f"define flow {name}", "flow", "  use tremor::pipelines;"]
     for each, what in nodes.items():
@@ -69,7 +74,7 @@ def flow_of(*ways: str, name: str = "main", **nodes: str) -> str:
         )
         text.append(f"  create {'pipeline' if is_pipeline else 'connector'} {each};")
     text += dict.fromkeys(line for source, target in steps for line in _linked(source, target, nodes))
-    return "\n".join([*text, "end;", f"deploy flow {name};", ""])
+    return "\n".join([*text, beside, "end;", f"deploy flow {name};", ""])
 
 
 def _linked(source: str, target: str, nodes: Mapping[str, str]) -> Iterator[str]:

@@ -79,7 +79,7 @@ PAIRS: list[Pair] = [
 
 
 @pytest.mark.parametrize(("post", "pre", "event"), PAIRS, ids=lambda chain: str(chain)[:60])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_wherever_the_stream_is_cut_the_same_events_come(
     post: Sequence[str | Named], pre: Sequence[str | Named], event: st.SearchStrategy[bytes], data: st.DataObject

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import shared
 from tests.lang.world import checked
 
 ERRORS = Path(__file__).parent / "errors"
@@ -60,7 +61,7 @@ NESTED = [
 ]
 
 
-@pytest.mark.parametrize("value", NESTED, ids=lambda value: value[:6])
+@pytest.mark.parametrize("value", shared(NESTED), ids=lambda value: value[:6])
 def test_deep_nesting_and_long_lines_are_diagnostics(value: str) -> None:
     text = f"define flow a flow define connector m from metronome with config = {value} end; create connector m; end;"
     Path("main.troy").write_text(f"{text} deploy flow a;", encoding="utf-8")

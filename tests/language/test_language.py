@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compile.test_differential import compare
+from tests.examples import shared
 from walflow.cases import find, judge
 from walflow.cases.subject import read_subject
 
@@ -14,12 +15,15 @@ FOUND = find([HERE])
 BY_NAME = {case.name: case for case in FOUND.cases}
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+FEWER = [pytest.param(name, marks=() if at % 4 == 0 else pytest.mark.test) for at, name in enumerate(BY_NAME)]
+
+
+@pytest.mark.parametrize("name", FEWER)
 def test_case(name: str) -> None:
     assert not judge(BY_NAME[name]).problems
 
 
-@pytest.mark.parametrize("name", [case.name for case in FOUND.cases if case.refused is None])
+@pytest.mark.parametrize("name", shared([case.name for case in FOUND.cases if case.refused is None]))
 def test_the_plain_interpreter_and_every_way_to_decode_say_the_same(name: str) -> None:
     case = BY_NAME[name]
     subject = read_subject(case).subject

@@ -17,6 +17,8 @@ from tests.mutation.survivors import explained, stale
 from walflow.disk import Disk
 from walflow.wal.directory import Directory
 
+pytestmark = pytest.mark.test  # it reads all of the engine, and changes with it alone
+
 
 def test_every_module_of_the_engine_is_in_it() -> None:
     engine = {str(path.relative_to(ROOT)) for path in ROOT.glob("walflow/wal/**/*.py")}

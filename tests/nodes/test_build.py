@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.flows.builder import NULL, PASSED, TICKS, flow_of, pipeline, plain
 from tests.lang.world import REGISTRY, assembled
 from tests.nodes.world import World
 from walflow import CodecUse, Connector, Recalled, Traits
@@ -16,30 +17,12 @@ from walflow.nodes.fanout import DeadEnd, Fanout
 from walflow.nodes.sink import SinkNode
 from walflow.operators.select import Select
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define pipeline way
-  into out, other, err
-  pipeline
-    {selects}
-  end;
-  define connector null from null;
-  define connector ticks from metronome with config = {{"interval": 1}} end;
-  create connector ticks;
-  create connector first from null;
-  create connector second from null;
-  create pipeline way;
-  create pipeline last from pipelines::passthrough;
-  connect /connector/ticks to /pipeline/way;
-  connect /pipeline/way to /pipeline/last;
-  connect /pipeline/last to /connector/first;
-  connect /pipeline/way/other to /connector/second;
-  connect /pipeline/way/err to /connector/second;
-end;
-deploy flow main;
-"""
+
+def linked(selects: str, *outputs: str) -> str:
+    """A pipeline with more outputs; what leaves by `out` goes through another pipeline."""
+    way = pipeline(f"into out, {', '.join(outputs)} pipeline {selects}")
+    ways = ("ticks -> way -> last -> first", *(f"way/{name} -> second" for name in outputs))
+    return flow_of(*ways, ticks=TICKS, way=way, last=PASSED, first=NULL, second=NULL)
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +32,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nodes(selects: str, world: World | None = None) -> dict[str, ConnectorNodes]:
     metrics = (world or World()).metrics
-    made = build(assembled(FLOW.format(selects=selects)), metrics).connectors
+    made = build(assembled(linked(selects, "other", "err")), metrics).connectors
     return {nodes.plan.id.name: nodes for nodes in made}
 
 
@@ -109,10 +92,7 @@ def test_the_sinks_behind_err_stop_the_source_too() -> None:
 
 def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
     world = World()
-    text = FLOW.replace("into out, other, err", "into out, other").replace(
-        "connect /pipeline/way/err to /connector/second;", ""
-    )
-    made = build(assembled(text.format(selects="select event.a from in into out;")), world.metrics).connectors
+    made = build(assembled(linked("select event.a from in into out;", "other")), world.metrics).connectors
     for each in made:
         each.sink.begin(world.context(each.name))  # which opens the gates
     ticks = next(nodes.source for nodes in made if nodes.plan.id.name == "ticks")
@@ -125,35 +105,14 @@ def test_a_pipeline_without_err_logs_what_it_rejects() -> None:
     assert outlet.inflight == 0
 
 
-RECALLING = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector door from door;
-  define connector log from wal with config = {{"path": "log"}} end;
-  define connector null from null;
-  create connector door;
-  create connector log;
-  create connector null;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  connect /connector/door to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/null;
-  {more}
-end;
-deploy flow main;
-"""
-
-
 class Door(Connector):
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, recalls=("door", "key"))
 
 
-def recalling(world: World, more: str = "") -> dict[str, ConnectorNodes]:
+def recalling(world: World, *more: str) -> dict[str, ConnectorNodes]:
     registry: dict[str, type[Connector]] = {**REGISTRY, "door": Door}
-    made = build(assembled(RECALLING.format(more=more), registry=registry), world.metrics).connectors
+    text = flow_of("door -> log -> null", *more, door="door", log=plain("wal", path="log"), null=NULL)
+    made = build(assembled(text, registry=registry), world.metrics).connectors
     return {nodes.plan.id.name: nodes for nodes in made}
 
 
@@ -174,5 +133,5 @@ def test_a_source_is_told_what_its_log_has_before_it_may_send() -> None:
 
 def test_a_source_with_another_sink_is_told_nothing() -> None:
     """What the log has, the other one may not have got."""
-    made = recalling(World(), "connect /pipeline/before to /connector/null;")
+    made = recalling(World(), "door -> null")
     assert made["log"].sink.upstream.recalled_by == {}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import NULL, PASSED, TICKS, flow_of, pipeline
 from tests.lang.world import assembled
 from tests.nodes.world import World
 from walflow import Block, Frames, Receipt, StreamId
@@ -12,26 +13,8 @@ from walflow.framing import LINES
 from walflow.nodes.build import Nodes, build
 from walflow.nodes.ports import PortCounts, PortName
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define pipeline halve
-  pipeline
-    select 1 / event from in into out;
-  end;
-  define connector ticks from metronome with config = {"interval": 1} end;
-  define connector gone from null;
-  create connector ticks;
-  create connector gone;
-  create pipeline first from pipelines::passthrough;
-  create pipeline halve;
-  connect /connector/ticks to /pipeline/first;
-  connect /pipeline/first to /pipeline/halve;
-  connect /pipeline/halve to /connector/gone;
-end;
-deploy flow main;
-"""
+HALVE = pipeline("select 1 / event from in into out;")
+FLOW = flow_of("ticks -> first -> halve -> gone", ticks=TICKS, first=PASSED, halve=HALVE, gone=NULL)
 
 
 class Seen:

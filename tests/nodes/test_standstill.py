@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 from structlog.testing import capture_logs
 
+from tests.flows.builder import NULL, TICKS, flow_of, plain
 from tests.lang.world import assembled
 from tests.nodes.world import World
 from walflow.codecs import JSON
@@ -18,25 +19,7 @@ from walflow.nodes.source import Holder
 from walflow.nodes.standstill import PATIENCE, Standstills
 from walflow.receipt import Receipt
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector log from wal with config = {"path": "s"} end;
-  define connector null from null;
-  define connector ticks from metronome with config = {"interval": 1} end;
-  create connector ticks;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-  create connector log;
-  create connector null;
-  connect /connector/ticks to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/null;
-end;
-deploy flow main;
-"""
+FLOW = flow_of("ticks -> log -> null", ticks=TICKS, log=plain("wal", path="s"), null=NULL)
 
 
 class Standing(World):

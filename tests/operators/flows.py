@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from connectors.memory import Memory
+from tests.flows.builder import NULL, TICKS, flow_of, pipeline
 from tests.lang.world import REGISTRY, assembled
 from tests.nodes.world import World
 from walflow import Block
@@ -15,24 +16,12 @@ from walflow.nodes.source import RunOutlet
 KNOWN: dict[str, type[Connector]] = {**REGISTRY, "memory": Memory}
 LOST = WalflowError("gone")
 
-FLOW = """
-define flow main
-flow
-  define pipeline p
-  into {outputs}
-  pipeline
-    {body}
-  end;
-  define connector ticks from metronome with config = {{"interval": 1}} end;
-  define connector null from null;
-  create connector ticks;
-  create pipeline p;
-  {creates}
-  connect /connector/ticks to /pipeline/p;
-  {connects}
-end;
-deploy flow main;
-"""
+
+def around(body: str, outputs: Sequence[str]) -> str:
+    """A flow of one pipeline `p`, and a connector `to_NAME` for each of its outputs."""
+    p = pipeline(f"into {', '.join(outputs)} pipeline {body}")
+    ways = ("ticks -> p", *(f"p/{name} -> to_{name}" for name in outputs))
+    return flow_of(*ways, ticks=TICKS, p=p, **{f"to_{name}": NULL for name in outputs})
 
 
 class Sink:
@@ -69,9 +58,7 @@ class Running:
 
     def __init__(self, body: str, outputs: Sequence[str] = ("out",), *, started: bool = True) -> None:
         self.world = World()
-        creates = "".join(f"create connector to_{name} from null;" for name in outputs)
-        connects = "".join(f"connect /pipeline/p/{name} to /connector/to_{name};" for name in outputs)
-        text = FLOW.format(outputs=", ".join(outputs), body=body, creates=creates, connects=connects)
+        text = around(body, outputs)
         self.nodes: Nodes = build(assembled(text, registry=KNOWN), self.world.metrics)
         by_name = {nodes.plan.id.name: nodes for nodes in self.nodes.connectors}
         for operator in self.nodes.operators:

@@ -1,5 +1,6 @@
 """`generic::batch`: events that go on together, and never so many held that nothing more comes."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -181,6 +182,7 @@ def test_several_that_hold_the_same_source_do_not_stop_it(bounds: str) -> None:
     assert isinstance(log.plan.connector, Memory)
     log.sink.begin(running.world.context("main::p/log"))
     buffer = Buffer(log.plan.connector, log.sink, log.source.begin(running.world.context("main::p/log")))
+    buffer.buffering.start()
     for number in range(100):
         running.give(number)
     for _ in range(100):
@@ -191,7 +193,7 @@ def test_several_that_hold_the_same_source_do_not_stop_it(bounds: str) -> None:
         operator.node.drain()
     running.sinks[0].ack()
     assert sorted(running.sinks[0].got, key=str) == sorted(range(100), key=str)
-    buffer.close()
+    asyncio.run(buffer.buffering.close())
     running.end()
 
 

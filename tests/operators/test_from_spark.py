@@ -12,7 +12,7 @@ from connectors.metronome import Metronome
 from connectors.null import Null
 from connectors.spark import Spark
 from tests.nodes.world import World
-from tests.operators.flows import Sink
+from tests.operators.flows import Sink, around
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, StreamId
 from walflow.framing import LINES
@@ -24,12 +24,8 @@ pa = pytest.importorskip("pyarrow")
 
 from pyspark_walflow.stage import run_enveloped
 
-FLOW = """
-define flow main
-flow
-  define pipeline p
-  into out, more, err
-  pipeline
+PORTS = ("out", "more", "err")
+BODY = """
     #!config engine = "spark"
     define script note
     script
@@ -40,20 +36,6 @@ flow
     select event from in into note;
     select event from note where event.n % 2 == 0 into out;
     select event from note where event.n % 2 != 0 into more;
-  end;
-  define connector ticks from metronome with config = {"interval": 1} end;
-  define connector null from null;
-  create connector ticks;
-  create connector to_out from null;
-  create connector to_more from null;
-  create connector to_err from null;
-  create pipeline p;
-  connect /connector/ticks to /pipeline/p;
-  connect /pipeline/p/out to /connector/to_out;
-  connect /pipeline/p/more to /connector/to_more;
-  connect /pipeline/p/err to /connector/to_err;
-end;
-deploy flow main;
 """
 KNOWN: dict[str, Any] = {"memory": Memory, "metronome": Metronome, "null": Null, "spark": Spark}
 
@@ -63,14 +45,14 @@ class Moved:
 
     def __init__(self, directory: Path) -> None:
         file = directory / "flow.troy"
-        file.write_text(FLOW)
+        file.write_text(around(BODY, PORTS))
         assembly, found = load([file], KNOWN)
         assert assembly is not None, found
         self.world = World()
         nodes = build(assembly, self.world.metrics)
         by_name = {one.plan.id.name: one for one in nodes.connectors}
         self.spark = by_name["p/spark"]
-        self.sinks = {port: Sink(by_name[f"to_{port}"], self.world) for port in ("out", "more", "err")}
+        self.sinks = {port: Sink(by_name[f"to_{port}"], self.world) for port in PORTS}
         for sink in self.sinks.values():
             sink.start()
         connector = self.spark.plan.connector

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.examples import examples
 from tests.lang.world import assembled
-from tests.operators.flows import FLOW, Running
+from tests.operators.flows import Running, around
 from walflow.cli.promises import promises
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, StreamId
@@ -239,10 +239,7 @@ TestOutcomes.settings = settings(max_examples=examples(60), stateful_step_count=
 
 
 def test_check_says_who_stops_whom() -> None:
-    creates = "".join(f"create connector to_{name} from null;" for name in OUTPUTS)
-    connects = "".join(f"connect /pipeline/p/{name} to /connector/to_{name};" for name in OUTPUTS)
-    text = FLOW.format(outputs="ws0, ws1, ws2", body=BODY, creates=creates, connects=connects)
-    assert promises(assembled(text)).stops == [
+    assert promises(assembled(around(BODY, OUTPUTS))).stops == [
         (
             "main::ticks sends to to_ws0, to_ws1 and to_ws2 in turns, by p/rr: while one of them is unavailable, the "
             "others get its share; while none is available, ticks sends nothing"

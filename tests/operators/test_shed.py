@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.lang.world import assembled
-from tests.operators.flows import FLOW, LOST, Running
+from tests.operators.flows import LOST, Running, around
 from walflow.cli.promises import promises
 
 SHED = """
@@ -230,9 +230,7 @@ def test_pause_stops_the_source_and_no_event_overflows() -> None:
     ],
 )
 def test_check_says_which_sink_gets_what(kind: str, said: str) -> None:
-    creates = "create connector to_out from null; create connector to_over from null;"
-    connects = "connect /pipeline/p/out to /connector/to_out; connect /pipeline/p/over to /connector/to_over;"
-    text = FLOW.format(outputs="out, over", body=SHED.format(kind), creates=creates, connects=connects)
+    text = around(SHED.format(kind), ("out", "over"))
     assert promises(assembled(text)).stops == [f"main::ticks sends to to_out and to_over, by p/shed: {said}"]
 
 

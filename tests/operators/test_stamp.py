@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import NULL, TICKS, flow_of, pipeline
 from tests.operators.flows import Running
 from walflow.codecs import JSON
 from walflow.event import Block, Frames, Origin, StreamId
@@ -81,13 +82,7 @@ def test_check_says_that_it_needs_a_log() -> None:
         Running(body)
 
 
-FLOW = """
-define flow main
-flow
-  define connector ticks from metronome with config = {"interval": 1} end;
-  define connector end_ from null;
-  define pipeline way
-  pipeline
+HELD = """
     define operator held from qos::wal with max_elements = 10%s end;
     define operator stamp from qos::stamp;
     create operator held;
@@ -95,20 +90,16 @@ flow
     select event from in into held;
     select event from held into stamp;
     select event from stamp into out;
-  end;
-  create connector ticks;
-  create connector end_;
-  create pipeline way;
-  connect /connector/ticks to /pipeline/way;
-  connect /pipeline/way to /connector/end_;
-end;
-deploy flow main;
 """
 
 
 def test_a_log_in_memory_has_no_positions(tmp_path: Path) -> None:
     file = tmp_path / "main.troy"
-    file.write_text(FLOW % "")
+
+    def write(more: str) -> None:
+        file.write_text(flow_of("ticks -> way -> last", ticks=TICKS, way=pipeline(HELD % more), last=NULL))
+
+    write("")
     assembly, found = load([file])
     assert assembly is None
     assert [(one.message, one.hint) for one in found if one.severity == "error"] == [
@@ -117,5 +108,5 @@ def test_a_log_in_memory_has_no_positions(tmp_path: Path) -> None:
             "`way/held` gives events no positions: put a log before it, `qos::wal` with a `dir`, say",
         )
     ]
-    file.write_text(FLOW % ', dir = "state"')
+    write(', dir = "state"')
     assert load([file])[0] is not None

@@ -1,5 +1,6 @@
 """A region with state in the daemon's nodes: what is acked when, what comes again, what waits."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,9 @@ class Counting(Running):
                 name = nodes.plan.id.name
                 nodes.sink.begin(self.world.context(f"main::{name}"))
                 source = nodes.source.begin(self.world.context(f"main::{name}"))
-                self.buffers[name.removeprefix("p/results/")] = Buffer(nodes.plan.connector, nodes.sink, source)
+                buffer = Buffer(nodes.plan.connector, nodes.sink, source)
+                buffer.buffering.start()
+                self.buffers[name.removeprefix("p/results/")] = buffer
 
     def send(self, *values: object, delivered: Delivered | None = None, at: int = 7) -> Receipt:
         """One block as a log sends it. `delivered`: by name, those that had it before."""
@@ -54,7 +57,7 @@ class Counting(Running):
 
     def close(self) -> None:
         for buffer in self.buffers.values():
-            buffer.close()
+            asyncio.run(buffer.buffering.close())
         self.end()
 
 

@@ -74,7 +74,7 @@ def test_the_longest_that_is_taken_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("length", [140, 1000])
+@pytest.mark.parametrize("length", [140, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_a_longer_one_is_an_error_with_its_place(name: str, length: int) -> None:
     each, body = BODIES[name]
     assembly, (said,) = loaded(chain(length, body))

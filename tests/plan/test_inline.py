@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tests.examples import shared
 from tests.lang.world import assembled
 from walflow.cases.folder import Case
 from walflow.cases.host import run
@@ -70,7 +71,7 @@ def outcome(folder: Path, statements: Sequence[str]) -> Mapping[str, Sequence[ob
     return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", shared(range(60)))
 def test_what_they_do_is_what_the_flat_pipeline_does(seed: int, tmp_path: Path) -> None:
     drawn = draw(Random(seed), 3, "")
     assert outcome(tmp_path / "nested", drawn.nested) == outcome(tmp_path / "flat", drawn.flat)

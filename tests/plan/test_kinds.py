@@ -2,10 +2,12 @@
 
 import operator
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.examples import shared
 from walflow.codecs.syslog.names import SEVERITIES
 from walflow.diagnostics import render_all
 from walflow.plan import load
@@ -171,9 +173,8 @@ def test_an_absent_member_may_be_asked_for() -> None:
     assert said("event.msg == null") == ""
 
 
-@pytest.mark.parametrize("symbol", ["<", "<=", ">", ">=", "==", "!="])
-@pytest.mark.parametrize("number", range(8))
-def test_the_line_to_write_means_the_same(symbol: str, number: int) -> None:
+@pytest.mark.parametrize(("number", "symbol"), shared([*product(range(8), ("<", "<=", ">", ">=", "==", "!="))]))
+def test_the_line_to_write_means_the_same(number: int, symbol: str) -> None:
     compare = {
         "<": operator.lt,
         "<=": operator.le,

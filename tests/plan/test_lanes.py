@@ -7,6 +7,7 @@ import pytest
 from connectors.memory import Memory
 from connectors.null import Null
 from connectors.wal import Wal
+from tests.flows.builder import NULL, flow_of
 from tests.lang.world import assembled
 from walflow.contract import Connector
 from walflow.plan.graph import Graph
@@ -14,20 +15,6 @@ from walflow.plan.lanes import lanes
 
 KNOWN: dict[str, type[Connector]] = {"wal": Wal, "null": Null, "memory": Memory}
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector log from wal with config = {"path": "/log"%s} end;
-  define connector null from null;
-  create connector log;
-  create connector near from null;
-  create connector far from null;
-  create connector dead from null;
-  %s
-end;
-deploy flow main;
-"""
 PIPELINE = """
   define pipeline p into out, other, err pipeline %s end;
   create pipeline p;
@@ -46,7 +33,8 @@ def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def names(body: str, more: str = "") -> list[str]:
-    assembly = assembled(FLOW % (more, body), registry=KNOWN)
+    text = f'wal with config = {{"path": "/log"{more}}} end'
+    assembly = assembled(flow_of(beside=body, log=text, near=NULL, far=NULL, dead=NULL), registry=KNOWN)
     (log,) = [plan.id for plan in assembly.connectors if plan.kind == "wal"]
     return [lane.name for lane in lanes(assembly, Graph(assembly), log)]
 

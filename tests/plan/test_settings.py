@@ -6,28 +6,18 @@ from pathlib import Path
 import pytest
 
 from connectors.tcp import TcpClient
+from tests.flows.builder import NULL, flow_of
 from walflow.diagnostics import render_all
 from walflow.plan import load
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector null from null;
-  define connector peer from tcp_client with codec = "json", {settings} end;
-  create connector null;
-  create connector peer;
-  create pipeline way from pipelines::passthrough;
-  connect /connector/null to /pipeline/way;
-  connect /pipeline/way to /connector/peer;
-end;
-deploy flow main;
-"""
+
+def written(settings: str, codec: str = "json") -> str:
+    return flow_of("null -> peer", null=NULL, peer=f'tcp_client with codec = "{codec}", {settings} end')
 
 
 def loaded(directory: Path, settings: str) -> tuple[TcpClient | None, Sequence[str]]:
     file = directory / "flow.troy"
-    file.write_text(FLOW.format(settings=settings))
+    file.write_text(written(settings))
     assembly, diagnostics = load([file])
     found = [plan.connector for plan in assembly.connectors] if assembly else []
     client = next((connector for connector in found if isinstance(connector, TcpClient)), None)
@@ -91,7 +81,7 @@ CHAINS = [
 @pytest.mark.parametrize(("settings", "line", "hint"), CHAINS)
 def test_a_chain_that_cannot_be_is_shown_where_it_stands(tmp_path: Path, settings: str, line: str, hint: str) -> None:
     file = tmp_path / "flow.troy"
-    file.write_text(FLOW.format(settings=settings))
+    file.write_text(written(settings))
     assembly, diagnostics = load([file])
     assert assembly is None
     shown = render_all(diagnostics)
@@ -114,7 +104,7 @@ SEPARATED = [
 def test_a_newline_is_no_end_of_msgpack(tmp_path: Path, settings: str, warnings: int) -> None:
     file = tmp_path / "flow.troy"
     config = 'config = {"url": "a"}'
-    file.write_text(FLOW.format(settings=f"{config}, {settings}").replace('"json"', '"msgpack"'))
+    file.write_text(written(f"{config}, {settings}", "msgpack"))
     assembly, diagnostics = load([file])
     assert assembly is not None
     said = [diagnostic.message for diagnostic in diagnostics if "msgpack" in diagnostic.message]

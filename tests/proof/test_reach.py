@@ -23,21 +23,48 @@ ROWS = {
         *("UpstreamPositions.forget", "UpstreamPositions.grown", "UpstreamPositions.save", "UpstreamPositions.make"),
         *("UpstreamPositions._key", "UpstreamPositions._shed", "UpstreamPositions.cover"),
     ),
-    "slot_file.py": ("SlotFile.read", "SlotFile.remove", "SlotFile._slot", "_always", "pack", "unpack"),
+    "slot_file.py": ("SlotFile.read", "SlotFile.remove", "_always", "pack", "unpack"),
     "log.py": ("Log.term", "Log.remember_arrivals", "Log.checkpoint", "_first"),
 }
 COLD = {
     "cache.py": ("Cache.__contains__",),
-    "reader.py": ("Fetch.run", "Reader.cold", "Reader._is_cached", "Reader._spans"),
+    "scans.py": ("Scans.of",),
+    "reader.py": (
+        *("Fetch.__init__", "Fetch.run", "Fetch._is_read", "Fetch._is_read_in_part", "Reader.fetched"),
+        *("Reader.cold", "Reader._is_cached", "Reader._spans"),
+    ),
+}
+# one process, one clock, and a disk that fails by ENOSPC or cuts the power
+LOCKS = ("Directory._take", "Directory.check_place", "Directory.check_lock")
+CLOCKS = ("LogTime.__repr__", "LogTime.now_ns", "LogTime.stamp")
+BAD_READS = {
+    "chunk.py": ("Pages.read", "Pages._page"),
+    "log.py": ("Log._start",),
+    "reader.py": ("Reader._lost",),
 }
 UNREACHED = {
     # the power is cut in tests/proof/arrived.py and tests/delivery/test_arriving_model.py, which have two logs in a row
     **{(file, place): "two logs" for file, places in ROWS.items() for place in places},
     # what few lanes meet: the power is cut in tests/wal/test_mark_file.py, and tests/delivery/test_lanes_model.py has more of them
     **{(file, place): "lanes" for file, places in LANES.items() for place in places},
-    # asked by a lane alone, before it reads, and changes nothing on the disk: tests/wal/test_reader.py
+    # asked by a lane alone, before it reads, and changes nothing on the disk: tests/wal/test_reader.py, test_bad_pages.py,
+    # tests/delivery/test_lane_disk.py
     **{(file, place): "cold" for file, places in COLD.items() for place in places},
-    ("directory.py", "Directory.release"): "twice: where opening failed, and the log was closed all the same",
+    **{("directory.py", place): "two processes: tests/wal/test_lock.py" for place in LOCKS},
+    **{
+        ("log_time.py", place): "a clock that is set: tests/wal/test_log_time.py, tests/delivery/test_clock.py"
+        for place in CLOCKS
+    },
+    # a disk that cannot read: tests/wal/test_bad_pages.py, test_repair.py, tests/delivery/test_lane_disk.py
+    **{(file, place): "EIO" for file, places in BAD_READS.items() for place in places},
+    ("chunk.py", "Chunk.reserve"): "half an allocation, and then none: tests/wal/test_full_disk.py",
+    (
+        "walk.py",
+        "pass_sound",
+    ): "for a reader of a range that begins in a chunk's middle: tests/wal/test_range_reader.py",
+    ("log.py", "Log.path"): "asked by sinks with a frontier: tests/system/test_sqlite.py",
+    ("log.py", "Log.spans"): "asked by sinks with a frontier: tests/system/test_sqlite.py",
+    ("log.py", "Log.pending"): "what a full disk gives to another output: tests/faults/test_roundrobin_full.py",
     ("slot_file.py", "newest"): "for tools, which do not write: tests/cli/test_wal_marks.py",
     ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/delivery/test_recalling.py",
     (
@@ -48,7 +75,6 @@ UNREACHED = {
         "directory.py",
         "Directory.open_to_read",
     ): "the disk of the stories opens what is there: tests/wal/test_reader.py, test_eio.py",
-    ("reader.py", "Reader.read"): "no descriptor left in the middle of a read: tests/wal/test_reader.py",
 }
 
 

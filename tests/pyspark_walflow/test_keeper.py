@@ -19,9 +19,11 @@ from pyspark_walflow import trial
 from pyspark_walflow.dealer import deal_rows
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.keeper import BucketStep, Keeper, keep_sorted
+from tests.compile.test_growth import TOO_LARGE
 from tests.pyspark_walflow.bare import rows_of
 from walflow.plan.second_host import load_pipeline
 from walflow_kernel.shipped import ShippedPipeline
+from walflow_kernel.weight import UNWEIGHED
 
 pytestmark = pytest.mark.test  # half a second each
 
@@ -166,3 +168,26 @@ def test_a_large_state_leaves_in_pieces(tmp_path: Path) -> None:
     rows = [row for batch in made for row in batch.to_pylist()]
     assert [json.loads(row["value"])["n"] for row in rows] == list(range(200))
     assert [(row["position"], row["nth"]) for row in rows] == [(at, 0) for at in range(200)]
+
+
+def test_what_is_made_of_a_large_event_is_bounded_as_in_the_daemon(tmp_path: Path) -> None:
+    """As without a state: test_stage.py. What the event has changed stays."""
+    file = tmp_path / "flow.troy"
+    listed = ", ".join(["x"] * 40)
+    script = (
+        f'state {{"n": 0}} script let state.n = state.n + 1; let x = event.x; {{"n": state.n, "all": [{listed}]}}'
+    )
+    file.write_text(
+        f"define pipeline p pipeline\n define script s {script} end; create script s;\n"
+        "select event from in into s; select event from s into out; end;"
+    )
+    one, errors = load_pipeline(file, "p", {})
+    assert one is not None, errors
+    given = [
+        [0, "in", at, 1, None, json.dumps({"x": "x" * size})] for at, size in enumerate((1000, UNWEIGHED * 2, 1000))
+    ]
+    rows = sorted(rows_of({0: one.packed()}, [given]), key=lambda row: row[2])
+    assert [row[1] for row in rows] == ["out", "err", "out"]
+    assert [json.loads(rows[at][6])["n"] for at in (0, 2)] == [1, 3]
+    assert rows[1][7] == TOO_LARGE
+    assert "flow.troy:2:" in json.loads(rows[1][6])["at"]

@@ -11,7 +11,9 @@ pa = pytest.importorskip("pyarrow")
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load
 from pyspark_walflow.stage import run_stage
+from tests.compile.test_growth import TOO_LARGE
 from walflow_kernel.shipped import ShippedPipeline
+from walflow_kernel.weight import UNWEIGHED
 
 FLOW = """\
 define pipeline counting
@@ -60,13 +62,21 @@ pipeline
   select stats::dds(event.n) from in[two] into out;
 end;
 
+define pipeline forty
+pipeline
+  define script forty script let x = event.x; [FORTY] end;
+  create script forty;
+  select event from in into forty;
+  select event from forty into out;
+end;
+
 define pipeline histogram
 pipeline
   use aggr::stats;
   define window two from tumbling with size = 2 end;
   select stats::hdr(event.n) from in[two] into out;
 end;
-"""
+""".replace("FORTY", ", ".join(["x"] * 40))
 
 
 @pytest.fixture
@@ -222,3 +232,13 @@ end;
     with pytest.raises(WalflowError, match="operator generic::batch does not run on Spark") as refused:
         load(file, "batched", {})
     assert "a pipeline of its own" in str(refused.value)
+
+
+def test_what_is_made_of_a_large_event_is_bounded_as_in_the_daemon(flow: Path) -> None:
+    """Code that makes no more than 64 times what came weighs nothing, unless what came is large."""
+    small, large = ('{"x": "' + "x" * size + '"}' for size in (1000, UNWEIGHED * 2))
+    made = rows(load(flow, "forty", {}), texts(small, large, small))
+    assert told(made, "port") == [("out",), ("out",), ("err",)]
+    assert [len(json.loads(row["value"])) for row in made[:2]] == [40, 40]
+    assert made[2]["error"] == TOO_LARGE
+    assert json.loads(made[2]["value"])["at"].rpartition("flow.troy:")[2].startswith("49:")

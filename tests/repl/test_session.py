@@ -63,7 +63,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     ([":meta 1"], "metadata is a record"),
     ([":nope"], "there is no :nope; :help lists what there is"),
     ([":doc"], "write the name of a module or a function"),
-    ([":doc std::strin"], "there is no module `std::strin`; did you mean `std::string`?"),
+    ([":doc std::strin"], "there is no module and no type `std::strin`; did you mean `std::string`?"),
     ([":python 1 +"], "repl:1:4: error: "),
 ]
 

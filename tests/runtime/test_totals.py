@@ -4,32 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import NULL, TICKS, flow_of, plain
 from tests.lang.world import assembled
 from walflow.metrics import Metrics
 from walflow.runtime.daemon import totals
 
-FLOW = """
-define flow main
-flow
-  define pipeline p pipeline select event from in into out; end;
-  define connector ticks from metronome with config = {"interval": 1} end;
-  define connector log from wal with config = {"path": "log"} end;
-  define connector first from null;
-  define connector second from null;
-  create pipeline p;
-  create connector ticks;
-  create connector log;
-  create connector first;
-  create connector second;
-  create pipeline q from p;
-  connect /connector/ticks to /pipeline/p;
-  connect /pipeline/p to /connector/log;
-  connect /connector/log to /pipeline/q;
-  connect /pipeline/q to /connector/first;
-  connect /pipeline/q to /connector/second;
-end;
-deploy flow main;
-"""
+LOG = plain("wal", path="log")
+FLOW = flow_of("ticks -> log -> first", "log -> second", ticks=TICKS, log=LOG, first=NULL, second=NULL)
 
 
 def test_a_log_counts_no_event_a_second_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.flows.builder import OUT, PASSED, TCP, flow_of, plain
 from tests.system.process import PATIENCE, ROOT, Process
 
 __all__ = ["PATIENCE", "ROOT"]  # process's, for those that import them with a Daemon
@@ -190,58 +191,12 @@ def free_port() -> int:
             return int(probe.getsockname()[1])
 
 
-ECHO = """\
-define flow server
-flow
-  use tremor::pipelines;
-
-  define connector tcp from tcp_server
-  with
-    codec = "json",
-    preprocessors = ["separate"],
-    postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-
-  define connector log from wal
-  with
-    config = {"path": "state", "chunk_size": CHUNK_SIZE, "max_chunks": MAX_CHUNKS}
-  end;
-
-  define connector out from file
-  with
-    codec = "json",
-    postprocessors = ["separate"],
-    config = {"path": "out.log", "mode": "append"}
-  end;
-
-  create connector tcp;
-  create connector log;
-  create connector out;
-  create pipeline before from pipelines::passthrough;
-  create pipeline after from pipelines::passthrough;
-
-  connect /connector/tcp to /pipeline/before;
-  connect /pipeline/before to /connector/log;
-  connect /connector/log to /pipeline/after;
-  connect /pipeline/after to /connector/out;
-  connect /pipeline/after to /connector/tcp;
-end;
-
-deploy flow server;
-"""
-
-
 def echo_flow(
     directory: Path, *, chunk_size: int = 16 << 20, max_chunks: int = 16, sync: str = "always", **beside: str
 ) -> Path:
     """tcp -> wal -> file and back, on a free port; and to the connectors `beside`: what stands behind `from`."""
     file = directory / "echo.troy"
-    text = ECHO.replace("CHUNK_SIZE", str(chunk_size)).replace("MAX_CHUNKS", str(max_chunks))
-    text = text.replace('"path": "state"', f'"path": "state", "sync": "{sync}"')
-    more = [
-        f"  define connector {name} from {what};\n  create connector {name};\n  connect /pipeline/after to /connector/{name};\n"
-        for name, what in beside.items()
-    ]
-    file.write_text("".join([*more, "end;\n\ndeploy"]).join(text.split("end;\n\ndeploy")))
+    log = plain("wal", path="state", chunk_size=chunk_size, max_chunks=max_chunks, sync=sync)
+    ways = ["tcp -> before -> log -> after", *(f"after -> {name}" for name in ("out", "tcp", *beside))]
+    file.write_text(flow_of(*ways, name="server", tcp=TCP, before=PASSED, log=log, after=PASSED, out=OUT, **beside))
     return file

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from tests.system.warm import popen
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 100.0  # seconds until what must come is missing; nothing passes by being quick
 
@@ -28,7 +30,7 @@ class Process:
         stderr: int | IO[bytes] | None = subprocess.PIPE,
         descriptors: Sequence[int] = (),
     ) -> None:
-        self.process = subprocess.Popen(
+        self.process = popen(
             command,
             stdin=stdin,
             stdout=stdout,

@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from tests.flows.builder import flow_of, lines, lines_in
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_tls import TlsClient, refused, server_flow
+from tests.system.warm import ran
 
 MANY = 1000
 ALLOWED = 64 << 20  # bytes above idle
@@ -270,6 +270,6 @@ def test_paths_in_flow_files_do_not_lead_astray(tmp_path: Path) -> None:
         .replace("create connector out;", "create connector out; create connector again from out;")
     )
     check = [sys.executable, "-m", "walflow", "check", str(twice), "--workdir", str(inside)]
-    checked = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    checked = ran(check, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert checked.returncode == 78
     assert f"{inside}/out.log" in checked.stdout

@@ -1,10 +1,10 @@
 """What a flow prints, as a shell sees it."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.flows.builder import flow_of, lines_in, lines_out, pipeline
+from tests.system.warm import ran
 
 HALF = """
   into out, exit, err
@@ -28,7 +28,7 @@ def test_results_go_to_stdout_and_errors_to_stderr(tmp_path: Path) -> None:
     (tmp_path / "main.troy").write_text(FLOW, "utf-8")
     (tmp_path / "in.json").write_text('3\n"x"\n5\n"exit"\n', "utf-8")
     command = [sys.executable, "-m", "walflow", "run", "main.troy", "--admin", "off", "--log-format", "json"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    ended = ran(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "1.5\n2.5\n"
     error = (

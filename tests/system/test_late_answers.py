@@ -13,52 +13,35 @@ import dns.message
 import dns.rrset
 import pytest
 
+from tests.flows.builder import TCP, flow_of, json_only, lines_in, lines_out, pipeline, plain
 from tests.system.daemon import PATIENCE, running
 
-FLOW = """
-define flow main
-flow
-  use tremor::connectors;
-  use tremor::pipelines;
-
-  define pipeline asks
-  pipeline
+ASKS = """
     define script ask script {script}; event end;
     create script ask;
     select event from in into ask;
     select event from ask into out;
     select event from ask/err into err;
-  end;
-
-  define connector incoming from {source};
-  define connector asked from {asked};
-  define connector answers from file
-  with codec = "json", postprocessors = ["separate"], config = {{"path": "answers.jsonl", "mode": "truncate"}} end;
-  define connector refused from file
-  with codec = "json", postprocessors = ["separate"], config = {{"path": "refused.jsonl", "mode": "truncate"}} end;
-
-  create connector incoming;
-  create connector asked;
-  create connector answers;
-  create connector refused;
-  create connector exit from connectors::exit;
-  create pipeline asks;
-  create pipeline results from pipelines::passthrough;
-  create pipeline errors from pipelines::passthrough;
-
-  connect /connector/incoming to /pipeline/asks;
-  connect /pipeline/asks to /connector/asked;
-  connect /connector/asked to /pipeline/results;
-  connect /pipeline/results to /connector/answers;
-  connect /connector/asked/err to /pipeline/errors;
-  connect /pipeline/asks/err to /pipeline/errors;
-  connect /pipeline/errors to /connector/refused;
-  {more}
-end;
-deploy flow main;
 """
+
+
+def asking(source: str, asked: str, script: str, *more: str) -> str:
+    return flow_of(
+        "incoming -> asks -> asked -> answers",
+        "asks/err -> refused",
+        "asked/err -> refused",
+        *more,
+        incoming=source,
+        asks=pipeline(ASKS.format(script=script)),
+        asked=asked,
+        answers=lines_out("file", path="answers.jsonl", mode="truncate"),
+        refused=lines_out("file", path="refused.jsonl", mode="truncate"),
+        exit=plain("exit"),
+    )
+
+
 EVENTS = 60_000  # more than one read of a file
-LINES = 'tcp_server with codec = "{codec}", preprocessors = ["separate"], config = {{"url": "127.0.0.1:0"}} end'
+BINARY = TCP.replace('"json"', '"binary"')
 
 
 class Late:
@@ -122,7 +105,7 @@ def stopped_while_asked(
     directory: Path, late: Late, source: str, asked: str, event: bytes, script: str = "let $a = 1"
 ) -> None:
     flow = directory / "late.troy"
-    flow.write_text(FLOW.format(source=source, asked=asked, script=script, more=""))
+    flow.write_text(asking(source, asked, script))
     with running(flow, directory) as daemon:
         with socket.create_connection(("127.0.0.1", daemon.port())) as client:
             client.sendall(event + b"\n")
@@ -143,25 +126,25 @@ def answers(directory: Path) -> list[object]:
 def test_of_a_server(tmp_path: Path) -> None:
     late = Late()
     with http_server(late, b'{"late":true}') as address:
-        asked = f'http_client with codec = "json", config = {{"url": "http://{address}/", "responses": true}} end'
-        stopped_while_asked(tmp_path, late, LINES.format(codec="json"), asked, b"1")
+        asked = json_only("http_client", url=f"http://{address}/", responses=True)
+        stopped_while_asked(tmp_path, late, TCP, asked, b"1")
     assert answers(tmp_path) == [{"late": True}]
 
 
 def test_of_a_schema_registry(tmp_path: Path) -> None:
     late = Late()
     with http_server(late, json.dumps({"schema": '"string"'}).encode()) as address:
-        asked = f'schema_registry with config = {{"url": "http://{address}", "mode": "decode"}} end'
-        stopped_while_asked(tmp_path, late, LINES.format(codec="binary"), asked, b"\0\0\0\0\7\2a")
+        asked = plain("schema_registry", url=f"http://{address}", mode="decode")
+        stopped_while_asked(tmp_path, late, BINARY, asked, b"\0\0\0\0\7\2a")
     assert answers(tmp_path) == ["a"]
 
 
 def test_of_a_name_server(tmp_path: Path) -> None:
     late = Late()
     with name_server(late) as address:
-        asked = f'dns_client with config = {{"servers": ["{address}"]}} end'
+        asked = plain("dns_client", servers=[address])
         script = 'let $dns = {"lookup": {"name": "a.test", "type": "A"}}'
-        stopped_while_asked(tmp_path, late, LINES.format(codec="json"), asked, b"1", script)
+        stopped_while_asked(tmp_path, late, TCP, asked, b"1", script)
     assert answers(tmp_path) == [[{"A": "192.0.2.1", "ttl": 60}]]
 
 
@@ -169,13 +152,9 @@ def test_of_a_name_server(tmp_path: Path) -> None:
 def test_of_a_store_when_an_earlier_answer_stops_the_daemon(tmp_path: Path) -> None:
     """As in tremor's own test of `kv`: the answer of the first command, of many that were read, is the end."""
     (tmp_path / "in.json").write_text("".join(f"{number}\n" for number in range(EVENTS)))
-    source = (
-        'file with codec = "json", preprocessors = ["separate"], config = {"path": "in.json", "mode": "read"} end'
-    )
-    asked = 'kv with config = {"path": "store"} end'
+    source = lines_in("file", path="in.json", mode="read")
     flow = tmp_path / "late.troy"
-    more = "connect /pipeline/results to /connector/exit;"
-    flow.write_text(FLOW.format(source=source, asked=asked, script='let $kv = {"put": "a"}', more=more))
+    flow.write_text(asking(source, plain("kv", path="store"), 'let $kv = {"put": "a"}', "asked -> exit"))
     with running(flow, tmp_path) as daemon:
         assert daemon.wait() == 0
         assert not [line for line in daemon.lines if line["event"] in ("lost", "drain ended early")], daemon.raw

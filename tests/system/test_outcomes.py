@@ -5,21 +5,23 @@ import json
 import re
 import socket
 import socketserver
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, plain
+from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, pipeline, plain
+from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import WALFLOW, Client, running, wait_until
+from tests.system.test_kv_dns import name_server
 
 
 class Server:
@@ -131,8 +133,7 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
         assert sorted(server.taken) == list(range(1, 501))
 
         def stuck() -> str:
-            command = [*WALFLOW, "status", "--stuck", "--admin", admin.address]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return warm.said([*WALFLOW, "status", "--stuck", "--admin", admin.address])
 
         number = 501
 
@@ -294,6 +295,46 @@ def test_a_stop_does_not_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
     with serving(server):
         file = flow(tmp_path, http(server, timeout=10_000_000_000), max_attempts=2)
     with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        client = Client(daemon.port())
+        client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))
+        daemon.wait_for("breaker triggered")
+        admin.until(lambda admin: admin.metrics()["walflow_wal_backlog_events", "log"] == 20)
+        client.close()
+        assert daemon.terminate() == 0
+        assert daemon.last("drain is over")["reason"] == "main::out takes no events"
+        assert daemon.last("stopped")["left"] == 20
+
+
+@pytest.mark.parametrize("kind", ["kv", "http_client", "dns_client"])
+def test_a_stop_does_not_wait_for_whoever_is_to_get_the_answers_and_is_away(tmp_path: Path, kind: str) -> None:
+    """The log has the events. Without an answer delivered none of them is acked."""
+    away = Server(lambda ids: 200)
+    with serving(away):
+        out = http(away, timeout=10_000_000_000)
+    with ExitStack() as ends:
+        if kind == "kv":
+            asked = plain("kv", path="store")
+        elif kind == "http_client":
+            asked = http(ends.enter_context(serving(Server(lambda ids: 200))), responses=True)
+        else:
+            asked = plain("dns_client", servers=[ends.enter_context(name_server())])
+        file = tmp_path / "main.troy"
+        meta = 'let $kv = {"put": "a"}; let $dns = {"lookup": {"name": "a.test", "type": "A"}}; event'
+        file.write_text(
+            flow_of(
+                "tcp -> log -> asking -> asked -> out",
+                tcp=lines_in("tcp_server", url=ANY_PORT),
+                log=plain("wal", path="state"),
+                asking=pipeline(
+                    f"define script s script {meta} end; create script s; select event from in into s; "
+                    "select event from s into out"
+                ),
+                asked=asked,
+                out=out,
+            )
+        )
+        daemon = ends.enter_context(running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK))
         admin = Admin(daemon)
         client = Client(daemon.port())
         client.send(b"".join(b'{"id":%d}\n' % number for number in range(20)))

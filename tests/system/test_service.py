@@ -14,43 +14,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.flows.builder import TCP, flow_of, json_only, plain, unready
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import ECHO, PATIENCE, ROOT, WALFLOW, Client, Daemon, echo_flow, free_port, running
+from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, echo_flow, free_port, running
+from tests.system.warm import ran
 from walflow.admin.catalogue import of_connectors, of_operators
 from walflow.metrics import CORE, exposed
 
-TROUBLE = """\
-define flow trouble
-flow
-  define connector tick from metronome
-  with config = {"interval": 1000000}
-  end;
-  define connector sink from `tests.system.stubborn:NAME`
-  with codec = "json", config = {CONFIG}
-  end;
-  define pipeline passthrough
-  pipeline
-    select event from in into out;
-  end;
-  create connector tick;
-  create connector sink;
-  create pipeline passthrough;
-  connect /connector/tick to /pipeline/passthrough;
-  connect /pipeline/passthrough to /connector/sink;
-end;
-deploy flow trouble;
-"""
 
-
-def trouble(directory: Path, name: str, config: str = "") -> Path:
+def trouble(workdir: Path, name: str, **config: object) -> Path:
     """A metronome and one of the stubborn sinks."""
-    file = directory / "trouble.troy"
-    file.write_text(TROUBLE.replace("NAME", name).replace("CONFIG", config))
+    file = workdir / "trouble.troy"
+    sink = json_only(f"tests.system.stubborn:{name}", **config)
+    file.write_text(flow_of("tick -> sink", name="trouble", tick=plain("metronome", interval=1_000_000), sink=sink))
     return file
 
 
 def walflow(*arguments: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+    return ran(
         [*WALFLOW, *arguments],
         capture_output=True,
         text=True,
@@ -119,22 +100,15 @@ def test_the_figures_are_what_was_done(tmp_path: Path) -> None:
     types = [CORE, *of_operators("walflow").values(), *of_connectors("walflow").values()]
     known = {exposed(name) for families in types for name in families}
     for name, _ in seen:
-        plain = name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum")
-        assert plain in known or name.startswith("process_")
+        base = name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum")
+        assert base in known or name.startswith("process_")
 
 
 def test_a_backlog_shows_as_one_and_survives_a_restart(tmp_path: Path) -> None:
     flow = tmp_path / "held.troy"
-    flow.write_text(
-        ECHO.replace("CHUNK_SIZE", str(1 << 20))
-        .replace("MAX_CHUNKS", "4")
-        .replace(
-            'define connector out from file\n  with\n    codec = "json",\n    postprocessors = ["separate"],\n'
-            '    config = {"path": "out.log", "mode": "append"}',
-            'define connector out from `tests.system.stubborn:Unready`\n  with\n    codec = "json",\n'
-            f'    config = {{"directory": "{tmp_path}"}}',
-        )
-    )
+    ways = ("tcp -> log -> out", "log -> tcp")
+    log = plain("wal", path="state", chunk_size=1 << 20, max_chunks=4)
+    flow.write_text(flow_of(*ways, name="server", tcp=TCP, log=log, out=unready(tmp_path)))
     (tmp_path / "up").touch()
     with running(flow, tmp_path, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)
@@ -258,7 +232,7 @@ def test_a_page_in_a_browser_here_learns_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_not_ready_until_every_connector_is_up_and_named_until_then(tmp_path: Path) -> None:
-    flow = trouble(tmp_path, "Unready", f'"directory": "{tmp_path}"')
+    flow = trouble(tmp_path, "Unready", directory=str(tmp_path))
     with running(flow, tmp_path, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)
         admin.until(lambda admin: admin.metrics()["walflow_component_restarts_total", "sink"] >= 2)
@@ -284,7 +258,7 @@ def test_not_ready_until_every_connector_is_up_and_named_until_then(tmp_path: Pa
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_stop_is_told_at_once_and_it_lives_while_it_drains(tmp_path: Path, loop: str) -> None:
-    flow = trouble(tmp_path, "Unready", f'"directory": "{tmp_path}"')
+    flow = trouble(tmp_path, "Unready", directory=str(tmp_path))
     (tmp_path / "up").touch()
     with running(flow, tmp_path, "--drain-seconds", "60", "--loop", loop, admin=LOOPBACK) as daemon:
         admin = Admin(daemon)
@@ -400,7 +374,7 @@ def test_nobody_there_is_one_line(tmp_path: Path) -> None:
 
 
 def test_systemd_hears_how_it_goes(tmp_path: Path) -> None:
-    flow = trouble(tmp_path, "Unready", f'"directory": "{tmp_path}"')
+    flow = trouble(tmp_path, "Unready", directory=str(tmp_path))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(PATIENCE)
@@ -486,7 +460,7 @@ def test_ready_is_waited_for_with_one_line_at_the_end(tmp_path: Path) -> None:
         text=True,
         cwd=ROOT,
     )
-    flow = trouble(tmp_path, "Unready", f'"directory": "{tmp_path}"')
+    flow = trouble(tmp_path, "Unready", directory=str(tmp_path))
     (tmp_path / "ack").touch()
     with running(flow, tmp_path, admin=address) as daemon:
         Admin(None, address).until_there()
@@ -630,19 +604,10 @@ def test_standard_descriptors_that_are_closed_are_no_ones_file(tmp_path: Path, c
         assert process.wait(PATIENCE) == 0
 
 
-CONSOLE = ECHO.replace(
-    "  create connector tcp;",
-    '  define connector console from stdio with codec = "json", config = {"when_closed": "drop"} end;\n  create connector console;\n  create connector tcp;',
-).replace(
-    "connect /pipeline/after to /connector/tcp;",
-    "connect /pipeline/after to /connector/tcp;\n  connect /pipeline/after to /connector/console;",
-)
-
-
 @pytest.mark.parametrize("how", ["closed", "reader gone"])
 def test_stdout_is_lost_and_nothing_else(tmp_path: Path, how: str) -> None:
-    flow = tmp_path / "console.troy"
-    flow.write_text(CONSOLE.replace("CHUNK_SIZE", str(1 << 20)).replace("MAX_CHUNKS", "4"))
+    console = json_only("stdio", when_closed="drop")
+    flow = echo_flow(tmp_path, chunk_size=1 << 20, max_chunks=4, console=console)
     read, write = os.pipe()
     os.close(read)
     begin = "os.close(1)" if how == "closed" else f"os.dup2({write}, 1)"

@@ -1,7 +1,6 @@
 """What is missing or wrong on the way to Spark: one line that says what to type, and exit code 78."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from pyspark_walflow.requirement import PACKAGES
 from tests.flows.builder import flow_of, json_only, plain
 from tests.system.daemon import ROOT, WALFLOW, Daemon, running
+from tests.system.warm import ran
 
 QUERY = '"query": "select value from in"'
 CARET = " " * len("select value from in whre ") + "^^^"  # under what Spark did not expect
@@ -40,7 +40,7 @@ def refused(file: Path, environment: Mapping[str, str] | None = None) -> str:
 
 
 def checked(file: Path, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
-    done = subprocess.run(
+    done = ran(
         [*WALFLOW, "check", "--spark", str(file), "--workdir", str(file.parent)],
         check=False,
         capture_output=True,

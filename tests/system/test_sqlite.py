@@ -3,48 +3,30 @@
 import json
 import shutil
 import sqlite3
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
+import pytest
 
-FLOW = """
-define flow main
-flow
-  use tremor::pipelines;
-  define connector tcp from tcp_server
-  with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"],
-    config = {"url": "127.0.0.1:0"}
-  end;
-  define connector log from wal with config = {"path": "log", "chunk_size": 65536, "sync": "SYNC"} end;
-  define connector db from sqlite with config = {"path": "out.db", "columns": {"n": "n"}} end;
-  define connector bad from file
-  with codec = "json", postprocessors = ["separate"], config = {"path": "bad.jsonl", "mode": "append"}
-  end;
-  create connector tcp;
-  create connector log;
-  create connector db;
-  create connector bad;
-  create pipeline echo from pipelines::passthrough;
-  create pipeline rows from pipelines::passthrough;
-  create pipeline letters from pipelines::passthrough;
-  connect /connector/tcp to /pipeline/echo;
-  connect /pipeline/echo to /connector/log;
-  connect /pipeline/echo to /connector/tcp;
-  connect /connector/log to /pipeline/rows;
-  connect /pipeline/rows to /connector/db;
-  connect /connector/db/err to /pipeline/letters;
-  connect /pipeline/letters to /connector/bad;
-end;
-deploy flow main;
-"""
+from tests.flows.builder import TCP, flow_of, lines_out, plain
+from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
+from tests.system.warm import said
 
 
 def flow_in(directory: Path, sync: str = "always") -> Path:
     file = directory / "flow.troy"
-    file.write_text(FLOW.replace("SYNC", sync))
+    file.write_text(
+        flow_of(
+            "tcp -> log -> db",
+            "tcp -> tcp",
+            "db/err -> bad",
+            tcp=TCP,
+            log=plain("wal", path="log", chunk_size=65536, sync=sync),
+            db=plain("sqlite", path="out.db", columns={"n": "n"}),
+            bad=lines_out("file", path="bad.jsonl", mode="append"),
+        )
+    )
     return file
 
 
@@ -83,14 +65,7 @@ def refusal(daemon: Daemon) -> str:
 
 
 def frontier(directory: Path, command: str) -> str:
-    done = subprocess.run(
-        [*WALFLOW, "frontier", command, str(directory / "log"), "main::db"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    return said([*WALFLOW, "frontier", command, str(directory / "log"), "main::db"], cwd=ROOT)
 
 
 def test_each_event_is_a_row_once_over_kills(tmp_path: Path) -> None:
@@ -154,6 +129,7 @@ def test_a_table_that_is_away_holds_its_lane_and_says_why(tmp_path: Path) -> Non
         stored(tmp_path, range(10))
 
 
+@pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path) -> None:
     flow = flow_in(tmp_path)
     with running(flow, tmp_path) as daemon:
@@ -180,6 +156,7 @@ def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path)
         assert daemon.terminate() == 0
 
 
+@pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_log_that_went_back_is_refused_and_known_events_stay_known(tmp_path: Path) -> None:
     """It was restored from a copy that has not acked what the table has."""
     flow = flow_in(tmp_path)
@@ -206,6 +183,7 @@ def test_a_log_that_went_back_is_refused_and_known_events_stay_known(tmp_path: P
         assert daemon.terminate() == 0
 
 
+@pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_relaxed_log_that_went_back_goes_on(tmp_path: Path) -> None:
     """As after a power cut: what it lost is in the table, and its next events have the same positions."""
     flow = flow_in(tmp_path, "interval")

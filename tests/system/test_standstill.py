@@ -2,12 +2,12 @@
 same."""
 
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.flows.builder import lines
+from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, WALFLOW, Client, echo_flow, running
 
@@ -53,17 +53,13 @@ def test_a_peer_that_echoes_nothing_is_named_until_it_does(tmp_path: Path) -> No
                 assert found["source"] == "server::log to peer"
                 assert admin.metrics()["walflow_component_standstill_seconds", "log"] >= 10
                 shown = [*WALFLOW, "status", "--admin", admin.address]
-                (line,) = [one for one in _output(*shown).splitlines() if "has stood still" in one]
+                (line,) = [one for one in warm.said(shown).splitlines() if "has stood still" in one]
                 assert line.startswith("server::log")
                 assert HOLDS in line
-                assert HOLDS in _output(*shown, "--ready")
+                assert HOLDS in warm.said([*shown, "--ready"])
                 peer.sendall(LINE * FITS)
                 daemon.wait_for("moving again")
                 assert admin.get("/readyz") == (200, "ok\n")
             client.close()
             assert daemon.terminate() == 0
         assert [line.get("event") for line in daemon.lines].count("standing still") == 1
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.late import late
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running, wait_until
 from tests.system.test_client import flow_of
+from tests.system.warm import ran
 
 CANARY = "canary-5ec12e7"
 
@@ -209,11 +209,11 @@ def test_a_secret_is_shown_nowhere(tmp_path: Path, place: str) -> None:
     flow = server_flow(tmp_path, **certificate, key_password=secret)
     for as_json in ([], ["--json"]):
         check = [sys.executable, "-m", "walflow", "check", str(flow), *as_json]
-        checked = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        checked = ran(check, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
         assert CANARY not in checked.stdout + checked.stderr
         assert ("stands in the flow file" in checked.stdout) is (place == "inline")
     show = [sys.executable, "-m", "walflow", "connectors", "show", "tcp_server", "--json"]
-    shown = subprocess.run(
+    shown = ran(
         show, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True, env=os.environ | environment
     )
     assert CANARY not in shown.stdout + shown.stderr

@@ -20,6 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, running
 from tests.system.test_client import flow_of
+from tests.system.warm import ran
 
 TOKEN = "s3cr3t-t0k3n"
 
@@ -404,7 +405,7 @@ def test_a_client_of_ours_and_a_server_of_ours_with_all_that_there_is(tmp_path: 
 
 
 def test_what_check_says(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "walflow", "check", str(server_flow(tmp_path))],
         capture_output=True,
         text=True,

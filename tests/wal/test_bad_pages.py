@@ -52,7 +52,9 @@ def on_page(log: Log, path: str, page: int) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("commits", [1, 2, len(SIZES)])
+@pytest.mark.parametrize(
+    "commits", [2, pytest.param(1, marks=pytest.mark.test), pytest.param(len(SIZES), marks=pytest.mark.test)]
+)
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_page_costs_what_lies_on_it(open_log: Open, directory: Path, commits: int, closed: bool) -> None:
     each = len(SIZES) // commits

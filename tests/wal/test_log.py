@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import shared
 from tests.wal.conftest import Open
 from tests.wal.tools import EVERYTHING, checkpoint, chunk_files, commit, on_disk, payloads, put, read, works
 from walflow.disk import RealDisk, RecordingDisk
@@ -127,8 +128,16 @@ def test_the_tail_of_the_log_comes_from_memory_as_it_went_in(open_log: Open) -> 
     assert [record.payload for record in log.reader(4).read(10_000)] == data[3:], "handed over once, then from disk"
 
 
-@pytest.mark.parametrize("disk", [RealDisk, RecordingDisk])
-@pytest.mark.parametrize(("chunk_size", "max_chunks"), [(1024, 100), (1024, 1), (65536, 4), (65536, 1), (65536, 16)])
+@pytest.mark.parametrize(
+    ("disk", "chunk_size", "max_chunks"),
+    shared(
+        [
+            (disk, *size)
+            for size in [(65536, 4), (1024, 1), (1024, 100), (65536, 1), (65536, 16)]
+            for disk in (RealDisk, RecordingDisk)
+        ]
+    ),
+)
 def test_the_budget_holds_at_every_step(
     open_log: Open, directory: Path, chunk_size: int, max_chunks: int, disk: type[RealDisk]
 ) -> None:

@@ -30,6 +30,7 @@ from tests.wal.tools import (
 from walflow.errors import DiskFull, Unusable
 from walflow.testing import SimulatedDisk
 from walflow.wal import Log, LogOptions
+from walflow.wal.format import CHECKSUM, CHUNK_COPY, META, crc
 
 Files = dict[str, bytes]
 
@@ -288,13 +289,27 @@ def test_two_logs_in_one_directory_without_meta_are_refused(
     assert not lost
 
 
-def test_a_newer_version_is_refused(small_log: Files, directory: Path) -> None:
-    from walflow.wal.format import CHECKSUM, META, META_MAGIC, crc
+def newer(head: bytes) -> bytes:
+    """A head of a file as the next version writes it: the version stands behind the magic, a checksum at the end."""
+    fields = head[:8] + (2).to_bytes(2, "little") + head[10 : -CHECKSUM.size]
+    return fields + CHECKSUM.pack(crc(0, fields))
 
-    fields = META.pack(META_MAGIC, 2, 0, bytes(16), 0)
-    restore(str(directory), small_log | {"meta": fields + CHECKSUM.pack(crc(0, fields))})
-    with pytest.raises(Unusable, match="meta: written by a newer walflow"):
+
+@pytest.mark.parametrize("missing", ["", "cursor"])
+@pytest.mark.parametrize("kind", ["meta", "chunk"])
+def test_what_a_newer_version_has_written_is_refused_and_stays_as_it_is(
+    small_log: Files, directory: Path, kind: str, missing: str
+) -> None:
+    name = "meta" if kind == "meta" else max(name for name in small_log if name.endswith(".wal"))
+    size, copies = (META.size + CHECKSUM.size, 1) if kind == "meta" else (CHUNK_COPY, 2)
+    data = small_log[name]
+    written = newer(data[:size]) * copies + data[size * copies :]
+    left = {f"spare.{7:020d}": b"", "meta.tmp": b"", name: written}
+    files = {at: data for at, data in (small_log | left).items() if at not in {"LOCK", missing}}
+    restore(str(directory), files)
+    with pytest.raises(Unusable, match=f"{name}: written by a newer walflow"):
         Log(LogOptions(str(directory)))
+    assert {name: data for name, data in files_of(str(directory)).items() if name != "LOCK"} == files
 
 
 def test_a_crash_before_the_cut_tail_is_forgotten_changes_nothing(open_log: Open, directory: Path) -> None:

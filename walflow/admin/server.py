@@ -24,7 +24,7 @@ from walflow.admin.tap import TapRules
 from walflow.admin.taps import Taps
 from walflow.admin.text import printable
 from walflow.admin.token import TokenFile
-from walflow.admin.v1 import Api
+from walflow.admin.v1 import ROUTES, Api
 from walflow.admin.view import status
 from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
@@ -172,18 +172,11 @@ class Answers:
 
     def _add_api(self, router: web.UrlDispatcher) -> None:
         api = Api(self._daemon, self._guard)
-        for path, handler in (
-            ("/v1/openapi.json", api.openapi),
-            ("/v1/version", api.version),
-            ("/v1/status", api.status),
-            ("/v1/flows", api.flows),
-            ("/v1/flows/{flow}", api.flow),
-            ("/v1/flows/{flow}/connectors", api.connectors),
-            ("/v1/flows/{flow}/connectors/{connector:.+}", api.connector),
-        ):
-            router.add_get(path, self._guarded(handler))
-        router.add_patch("/v1/flows/{flow}", self._guarded(api.patch_flow))
-        router.add_patch("/v1/flows/{flow}/connectors/{connector:.+}", self._guarded(api.patch_connector))
+        router.add_get("/v1/openapi.json", self._guarded(api.openapi))
+        for route in ROUTES:
+            router.add_get(route.pattern, self._guarded(partial(route.handler, api)))
+            if route.patch is not None:
+                router.add_patch(route.pattern, self._guarded(partial(route.patch.handler, api)))
 
     async def livez(self, request: web.Request) -> web.Response:
         """Answers without a token: a probe has none, and the answer contains nothing secret."""

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -71,25 +71,6 @@ class ApiPatch(msgspec.Struct, forbid_unknown_fields=True):
 class ApiError(msgspec.Struct):
     code: int
     error: str
-
-
-class Route(NamedTuple):
-    """`patch`: what a PATCH changes."""
-
-    path: str
-    summary: str
-    answer: object
-    patch: str = ""
-
-
-ROUTES: Final = (
-    Route("/v1/version", "The version.", ApiVersion),
-    Route("/v1/status", "How many flows are in which state. 503 if one is draining or stopped.", ApiStatus),
-    Route("/v1/flows", "All flows.", list[ApiFlow]),
-    Route("/v1/flows/{flow}", "One flow.", ApiFlow, "Pause or resume all connectors of a flow."),
-    Route("/v1/flows/{flow}/connectors", "The connectors of a flow.", list[ApiConnector]),
-    Route("/v1/flows/{flow}/connectors/{connector}", "One connector.", ApiConnector, "Pause or resume a connector."),
-)
 
 
 class _NotThere(Exception):
@@ -211,6 +192,45 @@ class Api:
         return "draining" if self._daemon.stopping else "paused" if is_paused(nodes) else state
 
 
+ApiHandler = Callable[[Api, web.Request], Awaitable[web.Response]]
+
+
+class Patched(NamedTuple):
+    """What a PATCH changes, and who does it."""
+
+    summary: str
+    handler: ApiHandler
+
+
+class Route(NamedTuple):
+    path: str
+    summary: str
+    answer: object
+    handler: ApiHandler
+    patch: Patched | None = None
+
+    @property
+    def pattern(self) -> str:
+        """The path for aiohttp. The name of a connector may have slashes."""
+        return self.path.replace("{connector}", "{connector:.+}")
+
+
+PATCHED_FLOW: Final = Patched("Pause or resume all connectors of a flow.", Api.patch_flow)
+PATCHED_CONNECTOR: Final = Patched("Pause or resume a connector.", Api.patch_connector)
+ROUTES: Final = (
+    Route("/v1/version", "The version.", ApiVersion, Api.version),
+    Route(
+        "/v1/status", "How many flows are in which state. 503 if one is draining or stopped.", ApiStatus, Api.status
+    ),
+    Route("/v1/flows", "All flows.", list[ApiFlow], Api.flows),
+    Route("/v1/flows/{flow}", "One flow.", ApiFlow, Api.flow, PATCHED_FLOW),
+    Route("/v1/flows/{flow}/connectors", "The connectors of a flow.", list[ApiConnector], Api.connectors),
+    Route(
+        "/v1/flows/{flow}/connectors/{connector}", "One connector.", ApiConnector, Api.connector, PATCHED_CONNECTOR
+    ),
+)
+
+
 def document() -> dict[str, object]:
     """The OpenAPI document."""
     answers = [route.answer for route in ROUTES]
@@ -222,8 +242,8 @@ def document() -> dict[str, object]:
     for route, schema in zip(ROUTES, of_routes, strict=True):
         names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
         operations: dict[str, object] = {"get": _operation(route.summary, schema, of_error, found=bool(names))}
-        if route.patch:
-            changing = _operation(route.patch, schema, of_error, found=True)
+        if route.patch is not None:
+            changing = _operation(route.patch.summary, schema, of_error, found=True)
             changing["requestBody"] = {"required": True, "content": {"application/json": {"schema": of_patch}}}
             operations["patch"] = changing
         if names:

@@ -33,9 +33,12 @@ def show(path: At, as_json: AsJson = False) -> None:
     Exit codes: 0; 74 a file is damaged, or cannot be read.
     """
     from walflow.disk import RealDisk
+    from walflow.errors import Unusable
     from walflow.frontier import KeptFrontiers
 
     with told():
+        if not os.path.isdir(path):
+            raise Unusable(f"{path}: is not there")
         kept = KeptFrontiers(RealDisk(), os.path.normpath(path))
         found = {name: kept.read(name) for name in kept.names()}
         if as_json:

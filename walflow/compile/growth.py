@@ -44,9 +44,8 @@ from walflow.compile.program import (
 )
 from walflow.compile.region import Region
 from walflow_kernel.errors import CannotApply
-from walflow_kernel.weight import weight_of
+from walflow_kernel.weight import MOST, weight_of
 
-MOST: Final = 64
 ENDLESS: Final = inf
 LARGEST_CONSTANT: Final = 64 << 10  # bytes
 SCALARS: Final = frozenset({"bool", "integer", "float", "number", "null"})  # what functions give

@@ -45,6 +45,7 @@ def ship(compiled: Compiled) -> Shipped:
         compiled.made,
         compiled.repeated,
         tuple(compiled.ticking),
+        None if compiled.weighs else ship(compiled.weighing),
     )
 
 

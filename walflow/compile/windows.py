@@ -59,12 +59,14 @@ class Windowing:
         self._start: list[Callable[[], list[object]]] = []
         self._end = SLOTS
         self._inputs: list[AggregateInput] = []
-        self._values: dict[object, Lowered | None] = {}  # of arguments; what is written alike is evaluated once
+        self._marks = WrittenAlike()
+        self._values: dict[int, Lowered | None] = {}  # of arguments; what is written alike is evaluated once
         self._keys = [(term_of(key.node, Body(scope, "select")), key) for key in keys]
         # what is known at load is that in the target too
-        self._written = [
-            (_mark(key.node), at) for at, (term, key) in enumerate(self._keys) if not isinstance(term, Const)
-        ]
+        self._written: dict[int, int] = {}
+        for at, (term, key) in enumerate(self._keys):
+            if not isinstance(term, Const):
+                self._written.setdefault(self._marks.of(key.node), at)
 
     @property
     def has_windows(self) -> bool:
@@ -95,17 +97,20 @@ class Windowing:
 
     def group_part(self, node: Expr) -> Term | None:
         """An expression that `group by` has too."""
-        mark = _mark(node)
-        at = next((at for known, at in self._written if known == mark), None)
+        part = self._written_part(node)
+        return self._operator_of_part(node) if part is None and isinstance(node, Unary) else part
+
+    def _written_part(self, node: Expr) -> Term | None:
+        at = self._written.get(self._marks.of(node))
         if at is None:
-            return self._operator_of_part(node) if isinstance(node, Unary) else None
+            return None
         step = PathStep(str(at), shown(node.span))
         return ReadPath(WholeTerm("group", node.span), (KeyStep(at, step),), node.span)
 
     def _operator_of_part(self, node: Unary) -> Term | None:
         """`not not event.a` of `group by not event.a`."""
         for at in range(1, len(node.operators)):
-            part = self.group_part(Unary(node.operators[at:], node.operand, node.span))
+            part = self._written_part(Unary(node.operators[at:], node.operand, node.span))
             if part is not None:
                 return UnaryOf(tuple(one.text for one in reversed(node.operators[:at])), part, node.span)
         return None
@@ -120,7 +125,7 @@ class Windowing:
             if constant is None:
                 return None
             option = constant.value
-        known = (function.aggregate.keeps, _mark(node.arguments[0]) if node.arguments else None)
+        known = (function.aggregate.keeps, self._marks.of(node.arguments[0]) if node.arguments else None)
         if node.arguments and known not in self._slots:
             value = self._argument(node, function)
             if value is None:
@@ -134,7 +139,7 @@ class Windowing:
 
     def _argument(self, node: CallNode, function: WindowFunction) -> Term | None:
         argument = node.arguments[0]
-        mark = _mark(argument)
+        mark = self._marks.of(argument)
         if mark not in self._values:
             self._values[mark] = lower(argument, ArgumentBody(self._scope))
         found = argument_of(function, 0, node, self._values[mark], self._scope)
@@ -245,13 +250,29 @@ class HavingBody(_OfGroup):
         return None
 
 
-def _mark(node: object) -> object:
-    """Equal for two expressions that are written alike."""
-    if isinstance(node, Span):
-        return None
-    if isinstance(node, tuple):
-        parts = cast("tuple[object, ...]", node)
-        return (type(parts).__name__, *map(_mark, parts))
-    if (names := fields_of(node)) is not None:
-        return (type(node).__name__, *(_mark(getattr(node, name)) for name in names))
-    return (type(node).__name__, repr(node))
+class WrittenAlike:
+    """A number for each expression, equal for two that are written alike. Each node is read once, although the target asks
+    for the mark of every node in it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}  # by what the node consists of: its type, and the numbers of its parts
+        self._known: dict[
+            int, tuple[object, int]
+        ] = {}  # by the node's identity; the node is kept, so that it stays its own
+
+    def of(self, node: object) -> int:
+        known = self._known.get(id(node))
+        if known is None:
+            number = self._numbers.setdefault(self._content(node), len(self._numbers))
+            known = self._known[id(node)] = (node, number)
+        return known[1]
+
+    def _content(self, node: object) -> object:
+        if isinstance(node, Span):
+            return None
+        if isinstance(node, tuple):
+            parts = cast("tuple[object, ...]", node)
+            return (type(parts).__name__, *map(self.of, parts))
+        if (names := fields_of(node)) is not None:
+            return (type(node).__name__, *(self.of(getattr(node, name)) for name in names))
+        return (type(node).__name__, repr(node))

@@ -23,10 +23,11 @@ from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.dropping import Dropping
 from walflow.delivery.families import LOG_FAMILIES
 from walflow.delivery.held import HeldEvents
+from walflow.delivery.in_flight import InFlight, SendLimits
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalling import recall
 from walflow.delivery.resending import HeldBatch, Resending
-from walflow.delivery.sender import InFlight, Sender, SendLimits
+from walflow.delivery.sender import Sender
 from walflow.delivery.source import LogSource
 from walflow.delivery.syncing import Syncing
 from walflow.delivery.tag import Tags

@@ -6,8 +6,8 @@ from typing import Final
 
 from walflow.backoff import Backoff
 from walflow.contract import Outlet
+from walflow.delivery.in_flight import InFlight
 from walflow.delivery.log_events import LogEvents
-from walflow.delivery.sender import InFlight
 from walflow.errors import DiskFull, FailStop, ReadFailed, WalflowError
 from walflow.wal import Fetch, Log, Mark
 

@@ -1,4 +1,5 @@
-"""One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked them."""
+"""One lane of a log: sends durable events, in order, within its window, until every sink of the lane has acked
+them."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,9 +8,10 @@ from msgspec import MsgspecError
 from walflow.contract import Outlet
 from walflow.delivery.ahead import ReadAhead
 from walflow.delivery.checkpoints import Checkpoints
+from walflow.delivery.in_flight import InFlight, SendLimits
 from walflow.delivery.log_events import CutRecord, LogEvents
 from walflow.delivery.outcomes import Outcomes
-from walflow.delivery.sender import InFlight, Sender, SendLimits
+from walflow.delivery.sender import Sender
 from walflow.delivery.tag import Tag, Tags
 from walflow.errors import WalflowError
 from walflow.event import Block, Frames, Origin
@@ -19,8 +21,8 @@ from walflow.wal import Log, Mark, Record
 
 
 class Lane:
-    """`mark`: what its sinks have acked. `window`: bytes that may be sent and not acked. A lane knows nothing of the others.
-    `found_gaps` is called after each read."""
+    """`mark`: what its sinks have acked. `window`: bytes that may be sent and not acked. A lane knows nothing of the
+    others. `found_gaps` is called after each read."""
 
     def __init__(
         self,
@@ -76,8 +78,8 @@ class Lane:
         return self._ahead.fails
 
     def forget(self, last: int, lacked: int) -> None:
-        """The log has dropped all events up to this position that were not acked; the lane had not acked `lacked` of them.
-        A sink may still settle some of them; that has no effect."""
+        """The log has dropped all events up to this position that were not acked; the lane had not acked `lacked` of
+        them. A sink may still settle some of them; that has no effect."""
         self.dropped_events += lacked
         self._sender.forget(last)
 
@@ -89,7 +91,7 @@ class Lane:
         """Reads no more. What is in flight may still settle."""
         self._ahead.stop()
 
-    # walflow.delivery.sender.Supply
+    # walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         return self._ahead.fill()
@@ -128,8 +130,8 @@ class Lane:
         )
 
     def _tag(self, record: Record) -> Tag | None:
-        """None: a codec that this version does not have. The record is not sent, and its positions stay unacked: the log fills up
-        rather than lose it."""
+        """None: a codec that this version does not have. The record is not sent, and its positions stay unacked: the
+        log fills up rather than lose it."""
         try:
             return self._tags.decode(record.tag)
         except (MsgspecError, WalflowError) as error:

@@ -81,7 +81,7 @@ def measure(log: Log, inlet: Inlet, reader: Backlog) -> Callable[[Commit], None]
 
 def measure_writer(writer: LogSink, inlet: Inlet) -> None:
     """Registers the reasons why a log accepts no events."""
-    inlet.gauge("wal_full", lambda: int(writer.full))
+    inlet.gauge("wal_full", lambda: int(writer.is_full))
     inlet.gauge("wal_disk_full", lambda: int(writer.no_space))
 
 

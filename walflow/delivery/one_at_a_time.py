@@ -20,8 +20,8 @@ F = TypeVar("F", bound=Flushable)
 class OneAtATime(Generic[F]):
     """`take` gives the next one, None where there is nothing to do; `done` is called on the loop once it is on disk.
 
-    On a full disk `full` is told, and the same one is flushed again after `backoff`: it promised nothing yet. Any other
-    error ends the process. `urgent`: see `walflow.contract.Scheduler.submit`."""
+    On a full disk `full` is told, and the same one is flushed again after `backoff`: it promised nothing yet. Any
+    other error ends the process. `urgent`: see `walflow.contract.Scheduler.submit`."""
 
     def __init__(
         self,

@@ -1,20 +1,23 @@
-"""For a source without a log that can have its events again, as a broker's consumer: it sends them until each is settled.
+"""For a source without a log that can have its events again, as a broker's consumer: it sends them until each is
+settled.
 
-It is made like the source half of a log, around the same sender (walflow.delivery.sender): events have positions. What it holds is only
-in memory: after a crash the broker sends it again.
+It is made like the source half of a log, around the same sender (walflow.delivery.sender): events have positions.
+What it holds is only in memory: after a crash the broker sends it again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 from walflow.contract import Outlet
 from walflow.delivery.held import HeldEvents
-from walflow.delivery.sender import InFlight, Sender, SendLimits
+from walflow.delivery.in_flight import InFlight, SendLimits
+from walflow.delivery.sender import Sender
 from walflow.event import Block, Frames, StreamId
 from walflow.receipt import Receipt
 
 
 class HeldBatch:
-    """Events of one read, to be sent as a block. A subclass learns what becomes of them. `left`: how many have no outcome yet."""
+    """Events of one read, to be sent as a block. A subclass learns what becomes of them. `left`: how many have no
+    outcome yet."""
 
     def __init__(
         self, stream: StreamId, frames: Frames, metas: Sequence[Mapping[str, object]], ingest_ns: int
@@ -50,8 +53,8 @@ Batches = HeldEvents[HeldBatch]
 
 
 class Resending:
-    """`on_room`: called when more may be held. `max_attempts`: how often a single event may fail before it is rejected; None: no
-    limit."""
+    """`on_room`: called when more may be held. `max_attempts`: how often a single event may fail before it is
+    rejected; None: no limit."""
 
     def __init__(self, out: Outlet, on_room: Callable[[], None], max_attempts: int | None = None) -> None:
         self._out = out
@@ -81,7 +84,7 @@ class Resending:
     def pump(self) -> None:
         self._sender.pump()
 
-    # walflow.delivery.sender.Supply
+    # walflow.delivery.in_flight.Supply
 
     def fill(self) -> bool:
         if self.has_room:

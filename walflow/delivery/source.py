@@ -9,10 +9,10 @@ from typing import Final
 from walflow.contract import Outlet
 from walflow.delivery.ages import BacklogAge
 from walflow.delivery.checkpoints import Checkpoints
+from walflow.delivery.in_flight import SendLimits
 from walflow.delivery.lane import Lane
 from walflow.delivery.measures import backlog_bytes
 from walflow.delivery.outcomes import Outcomes
-from walflow.delivery.sender import SendLimits
 from walflow.delivery.tag import Tags
 from walflow.wal import Dropped, Log
 

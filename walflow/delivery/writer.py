@@ -5,17 +5,17 @@ fills. The disk gets its next commit before the last one is acked, so the disk n
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, cast
 
 from walflow.backoff import Backoff
 from walflow.contract import Inlet
 from walflow.delivery.arriving import Arriving
 from walflow.delivery.checkpoints import Checkpoints
-from walflow.delivery.one_at_a_time import OneAtATime
 from walflow.delivery.tag import Tags
 from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block
+from walflow.sinks.job_engine import JobEnd, JobEngine, SinkWork
 from walflow.wal import Commit, Log
 from walflow.wal.format import MAX_TAG
 
@@ -26,24 +26,32 @@ FIRST_RETRY: Final = 0.1  # seconds, on a full disk; space is noticed within 2 s
 LONGEST_RETRY: Final = 1.0
 
 
+class CommitJob:
+    """`blocks` is empty: until the commit is on disk, they are the log's (`LogSink.stored`). So it is flushed again,
+    whatever became of them."""
+
+    __slots__ = ("blocks", "commit")
+
+    def __init__(self, commit: Commit) -> None:
+        self.commit = commit
+        self.blocks: list[Block] = []
+
+
 def _unmeasured(commit: Commit) -> None: ...
 
 
 def _untold() -> None: ...
 
 
-class NoRoom(WalflowError):
-    """The log takes no events now. Another output may take them."""
+class LogSink(SinkWork[CommitJob]):
+    """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full
+    log never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`:
+    called when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
 
-
-class LogSink:
-    """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full log
-    never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`: called
-    when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
-
-    If other outputs can take its events (`Upstream.replaceable`), they get what does not fit. `takes_back`: on a full disk also
-    what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log gets it too. A crash
-    in between may send it twice. The commit that could not be written is tried again, and shows when there is room."""
+    If other outputs can take its events (`Upstream.replaceable`), they get what does not fit. `takes_back`: on a full
+    disk also what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log
+    gets it too. A crash in between may send it twice. The commit that could not be written is tried again, and shows
+    when there is room."""
 
     def __init__(
         self,
@@ -71,37 +79,37 @@ class LogSink:
         self._on_full = on_full
         self._arriving = arriving
         self._takes_back = takes_back and inlet.upstream.replaceable and arriving is None
-        self._given_up: set[int] = (
-            set()
-        )  # of blocks that are in the log and in no commit on disk: another output has them
+        self._given_up = set[int]()  # of blocks that are in the log and in no commit on disk: another output has them
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
-        self._scheduler = inlet.scheduler
-        self._held: deque[tuple[Block, bytes]] = deque()  # with their tags
-        self._gathering = False
-        self._full = False
-        self._no_space = False
-        self._commits = OneAtATime(
+        self._stopped = False
+        self._full_reason = ""
+        self._no_room: tuple[Block, bytes] | None = None  # what had none last, with its tag
+        self._block_cap = min(log.block_cap, log.max_record)
+        engine = JobEngine(
             inlet,
-            log.commit,
-            self._committed,
-            self._tell_full,
-            Backoff(FIRST_RETRY, LONGEST_RETRY),
+            self,
             urgent=True,  # clients wait for it; it does not wait for a cursor that is being written
+            backoff=Backoff(FIRST_RETRY, LONGEST_RETRY),
         )
+        engine.begin()
+        self._accept = engine.accept
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the budget is used, or almost used."""
-        return self._full
+        return self.sink.is_full or (self._make_way is not None and bool(self.sink.waiting))
 
     @property
     def no_space(self) -> bool:
         """The disk is full, or no file can be opened."""
-        return self._no_space
+        return self.sink.trouble is not None
 
     def accept(self, block: Block) -> None:
         if self._arriving is None:
-            self._take(block)
+            if self._most is None and len(block.frames.data) <= self._block_cap:
+                self._accept(block)
+            else:
+                self._take(block)
         else:
             for part in self._arriving.fresh(block):
                 self._take(part)
@@ -115,60 +123,63 @@ class LogSink:
         else:
             self._admit(block)
 
-    def room(self) -> None:
-        """There is space again: appends the waiting blocks, and restores the breaker below the low mark."""
-        while self._held and self._append(*self._held[0]):
-            self._held.popleft()
-        if self._make_way is not None:
-            self._push(self._make_way)
-        elif self._full and not self._held and self._is_low():
-            self._full = False
-            self._checkpoints.want_space(False)
-            self._signal()
-
     def _admit(self, block: Block) -> None:
-        tag = self._tag(block)
-        if len(tag) > MAX_TAG:
-            self._split_metadata(block, len(tag))
-        elif len(tag) + len(block.frames.data) > self._log.max_record:
-            size = len(block.frames.data)
-            self._inlet.reject(
-                block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes"
-            )
-            self._rejected_bytes.value += size
-        elif self._no_space and self._inlet.upstream.replaceable:
-            self._inlet.fail(block, NoRoom("the disk of the log is full"))
-        elif self._inlet.upstream.replaceable and self._make_way is None:
-            if self._full or not self._append(block, tag):
-                self._fill_up()
-                self._inlet.fail(block, NoRoom("the log is full"))
-        elif self._held or not self._append(block, tag):
-            self._held.append((block, tag))
-            if self._make_way is None:
-                self._fill_up()
-            elif len(self._held) == 1:
-                self._push(self._make_way)
+        if len(block.frames.data) > self._log.max_record:
+            self._reject_large(block, self._inlet.reject)  # it need not wait for those before it
+        else:
+            self._accept(block)
 
-    def _split_metadata(self, block: Block, size: int) -> None:
+    def _reject_large(self, block: Block, reject: Callable[[Block, str], None]) -> None:
+        size = len(block.frames.data)
+        self._rejected_bytes.value += size
+        reject(block, f"event of {size} bytes does not fit the log's budget, {self._log.budget} bytes")
+
+    def room(self) -> None:
+        """There is space again."""
+        self.sink.room()
+
+    def stop(self) -> None:
+        """Begins no commit any more. The one that is running goes on; then what is not acked fails."""
+        self.sink.stop(self._fail_rest)
+
+    def _fail_rest(self) -> None:
+        self._stopped = True
+        self.sink.closed()
+
+    # what comes: walflow.sinks.SinkWork
+
+    def store(self, waiting: deque[Block]) -> None:
+        while waiting:
+            block = waiting.popleft()
+            size = len(block.frames.data)
+            if self._no_room is None:
+                tag = self._tag(block)
+            else:
+                tag = self._no_room[1] if self._no_room[0] is block else self._tag(block)
+                self._no_room = None
+            if len(tag) > MAX_TAG:
+                self._split_metadata(block, len(tag), waiting)
+            elif len(tag) + size > self._log.max_record:
+                self._reject_large(block, self.sink.reject)
+            elif not self._append(block, tag):
+                waiting.appendleft(block)
+                self._no_room = block, tag
+                if self._make_way is not None:
+                    self._make_way(len(tag), size)
+                break
+        if self._make_way is not None:
+            self._want_space(bool(waiting))
+
+    def _split_metadata(self, block: Block, size: int, waiting: deque[Block]) -> None:
         """Each event may have metadata of its own, so a part of the block has less."""
         count = block.frames.count
         if block.event_metas is not None and count > 1:
-            for part in block.split([count // 2, count - count // 2]):
-                self._admit(part)
+            waiting.extendleft(reversed(block.split([count // 2, count - count // 2])))
             return
-        self._inlet.reject(
+        self._rejected_bytes.value += len(block.frames.data)
+        self.sink.reject(
             block, f"metadata of {size:,} bytes does not fit a record of the log, which takes {MAX_TAG:,}"
         )
-        self._rejected_bytes.value += len(block.frames.data)
-
-    def _push(self, make_way: Callable[[int, int], None]) -> None:
-        """Makes room for waiting blocks, because they need the space at once."""
-        if self._held:
-            block, tag = self._held[0]
-            make_way(len(tag), len(block.frames.data))
-        if self._held or self._full:
-            self._full = bool(self._held)
-            self._checkpoints.want_space(self._full)
 
     def _append(self, block: Block, tag: bytes) -> bool:
         log, frames = self._log, block.frames
@@ -177,16 +188,31 @@ class LogSink:
         if not log.fits(len(tag), len(frames.data)):
             return False
         log.append(tag, frames.data, frames.count, block.ingest_ns, block)
-        if not self._gathering and self._commits.in_air is None:
-            self._gathering = True
-            self._scheduler.call_soon(self._gathered)
-        if self._make_way is None and self._is_high():
-            self._fill_up()
         return True
 
     def _tag(self, block: Block) -> bytes:
         tag = self._tags.encode(block)
         return tag if self._arriving is None else self._arriving.tag(tag, block)
+
+    def full(self, held_bytes: int, *, was: bool) -> str:
+        """A log that makes way is never full."""
+        if self._make_way is not None:
+            return ""
+        waits = self._no_room is not None and bool(self.sink.waiting)
+        if not (waits or self._is_high() or (was and not self._is_low())):
+            if was:
+                self._want_space(False)
+            return ""
+        if not was:
+            events = f", {self._waiting()} of {self._most} events" if self._most is not None else ""
+            self._full_reason = f"the log is full: {self._log.used} of {self._log.budget} bytes{events}"
+            self._want_space(True)
+            self._on_full()
+        return self._full_reason
+
+    def _want_space(self, wanted: bool) -> None:
+        if wanted or self._checkpoints.wanted:
+            self._checkpoints.want_space(wanted)
 
     def _waiting(self) -> int:
         """The number of events in the log from the first one that is not acked, with acked ones after it."""
@@ -199,51 +225,46 @@ class LogSink:
         few = self._most is None or self._waiting() <= self._most * LOW_COUNT
         return few and self._log.fill <= LOW_MARK
 
-    def _gathered(self) -> None:
-        self._gathering = False
-        self._commits.want()
+    # what is written
 
-    def stop(self) -> None:
-        """Starts no more commits; the one that is running goes on."""
-        self._commits.stop()
+    def take(self, waiting: deque[Block]) -> CommitJob | None:
+        commit = self._log.commit()
+        return None if commit is None else CommitJob(commit)
 
-    def _committed(self, commit: Commit) -> None:
+    def do(self, job: CommitJob) -> None:
+        job.commit.flush()
+
+    def outcomes(self, job: CommitJob, error: BaseException | None) -> JobEnd:
+        """After a full disk the same commit is flushed again. It keeps its positions, because no event was acked."""
+        if isinstance(error, DiskFull):
+            return JobEnd(trouble=str(error))
+        if error is not None:
+            self._inlet.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
+        commit = job.commit
         self._log.committed(commit)
         if self._arriving is not None:
             self._arriving.committed(commit, commit.refs)
-        self._commits.want()  # the disk works again before we deliver
-        self._checkpoints.committed()
-        self._on_commit(commit)
         if self._given_up:
-            self._settle_given_up(commit)
-        else:
-            for block in commit.refs:
-                assert isinstance(block, Block)
-                self._inlet.ack(block)
-        if self._no_space:
-            self._no_space = False
-            self._signal()
-        if self._held and self._make_way is not None:
+            return JobEnd([*self._written(commit)])
+        return JobEnd(cast(Sequence[Block], commit.refs))
+
+    def settled(self, job: CommitJob) -> None:
+        self._checkpoints.committed()
+        self._on_commit(job.commit)
+        if self._make_way is not None and self.sink.waiting:
             self.room()  # what could not be dropped can be now, for it is written
         self._on_durable()
 
-    def _tell_full(self, error: DiskFull) -> None:
-        """Triggers the breaker for the full disk. The same commit is flushed again later; it keeps its positions,
-        because no event was acked."""
-        self._no_space = True
-        self._inlet.trigger(str(error))
-        if self._takes_back:
-            self._give_up(error)
+    def stored(self) -> Iterator[Block]:
+        if self._takes_back or self._stopped:
+            for block in self._log.pending():
+                assert isinstance(block, Block)
+                if id(block) not in self._given_up:
+                    self._given_up.add(id(block))
+                    yield block
 
-    def _give_up(self, error: DiskFull) -> None:
-        for block in self._log.pending():
-            assert isinstance(block, Block)
-            if id(block) not in self._given_up:
-                self._given_up.add(id(block))
-                self._inlet.fail(block, error)
-
-    def _settle_given_up(self, commit: Commit) -> None:
-        """What another output has is acked before anything reads it here."""
+    def _written(self, commit: Commit) -> Iterator[Block]:
+        """The blocks that are to be acked. What another output has is acked before anything reads it here."""
         for block, (record, _, _) in zip(commit.refs, commit.entries, strict=True):
             assert isinstance(block, Block)
             if id(block) in self._given_up:
@@ -251,21 +272,4 @@ class LogSink:
                 self._log.ack(record.position, record.position + record.count - 1)
                 self._checkpoints.acked()
             else:
-                self._inlet.ack(block)
-
-    def _fill_up(self) -> None:
-        if not self._full:
-            self._full = True
-            self._checkpoints.want_space(True)
-            self._on_full()
-            self._signal()
-
-    def _signal(self) -> None:
-        """Sets the breaker, for which there are two reasons."""
-        if self._no_space:
-            return  # said already
-        if self._full and self._make_way is None:
-            events = f", {self._waiting()} of {self._most} events" if self._most is not None else ""
-            self._inlet.trigger(f"the log is full: {self._log.used} of {self._log.budget} bytes{events}")
-        else:
-            self._inlet.restore()
+                yield block

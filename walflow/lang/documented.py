@@ -141,7 +141,7 @@ def text_of(name: str, folders: Sequence[Path | Traversable]) -> list[str]:
     if module is None or not names:
         exact, alike = _elsewhere(name, folders)
         near = exact or did_you_mean(name, files.known_modules(name.split("::"), folders)) or alike
-        raise NotDocumented(f"there is no module `{name}`" + (f"; {near}" if near else ""))
+        raise NotDocumented(f"there is no module and no type `{name}`" + (f"; {near}" if near else ""))
     found = [one for one in module.entries if one.name == last]
     if not found:
         hint = did_you_mean(last, names) or f"it has {', '.join(names)}"

@@ -35,7 +35,7 @@ def _of_assignment(tokens: Sequence[Token], at: int) -> str | None:
     begin = _path_begin(tokens, at)
     if begin is None:
         return None
-    before = str(tokens[begin - 1])
+    before = str(tokens[begin - 1]) if begin else ";"  # a script file begins with a statement
     if before in _STATEMENT_BEGINS:
         path = "".join(tokens[begin:at])
         return f"an assignment begins with `let`: `let {path} = …`"
@@ -46,9 +46,9 @@ def _path_begin(tokens: Sequence[Token], end: int) -> int | None:
     """Where the path begins that ends before `end`: `event.a`, `$x`, `x`.
     None if there is no path without brackets."""
     begin = end
-    while begin > 1 and tokens[begin - 1].type in _ROOTS | {"DOT"}:
+    while begin > 0 and tokens[begin - 1].type in _ROOTS | {"DOT"}:
         begin -= 1
-        if tokens[begin].type != "DOT" and tokens[begin - 1].type not in {"DOT", "DOLLAR"}:
+        if tokens[begin].type != "DOT" and (not begin or tokens[begin - 1].type not in {"DOT", "DOLLAR"}):
             return begin
     return None
 

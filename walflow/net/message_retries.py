@@ -1,8 +1,8 @@
 """Messages that have their outcomes one by one: what their peer does not take for the moment is sent again.
 
-The rule is that of decision 0047. While nothing is taken, the peer is away: all waits, at growing waits, and nothing counts. If
-others are taken meanwhile, the message may be to blame: it waits alone, and after `ATTEMPTS` such failures its event fails. Then its
-source decides.
+The rule is that of decision 0047. While nothing is taken, the peer is away: all waits, at growing waits, and nothing
+counts. If others are taken meanwhile, the message may be to blame: it waits alone, and after `ATTEMPTS` such failures
+its event fails. Then its source decides.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,8 +10,9 @@ from itertools import islice
 from typing import Final
 
 from walflow.backoff import Backoff
-from walflow.contract import FailedEvents, FailedPart, Inlet
+from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
 from walflow.net.sent_block import NotConfirmed, NothingElse, Refusal, SentBlock
+from walflow.outage import NO_BLAME, Rounds
 from walflow.sinks import PeerSink
 
 ATTEMPTS: Final = 3  # failures of one message, with others taken in between
@@ -38,18 +39,19 @@ class MessageRetries:
         self._again = again
         self._has_others = has_others
         self._peer = peer
-        self._backoff = Backoff(0.1, 10.0)
+        self._backoff = Backoff(0.1, 10.0)  # of one that waits alone
+        self._rounds = Rounds(Backoff(0.1, 10.0))  # waits without anything taken
         self._waiting: dict[NumberedMessage, tuple[float, str]] = {}  # when each is due, and why it failed
         self._kept: list[NumberedMessage] = []  # of these, those that all wait for
         self._taken = 0
-        self._due = 0.0  # the end of the wait
-        self._row = 0  # waits without anything taken
+        self._timers: list[Timer] = []
+        self._over = False
         self._asked = False  # for something new: the breaker is triggered, and lets the next block through
         self._reason = ""
         inlet.retries(self._tell)
 
     def __repr__(self) -> str:
-        return f"<MessageRetries {len(self._waiting)} wait, {self._row} waits in a row: {self._reason or 'well'}>"
+        return f"<MessageRetries {len(self._waiting)} wait, {self._rounds!r}: {self._reason or 'well'}>"
 
     def came(self) -> None:
         """A block did."""
@@ -64,19 +66,18 @@ class MessageRetries:
     def passed(self) -> None:
         """After `took`, and after `failed` of what was told at the same time."""
         if not self.waits:
-            self._row = 0
-            self._backoff.reset()
+            self._rounds.took()
             self.restore()
 
     def failed(self, message: NumberedMessage, reason: str) -> Refusal | None:
         """None: it is kept, and sent again. Otherwise its event fails so."""
         sent, number = message
-        before = sent.failures.get(number)
+        is_suspect = sent.failures.get(number, NO_BLAME).suspects(self._taken)
         failures = sent.failed(number, self._taken)
         if failures.counted >= ATTEMPTS:
             return NotConfirmed, f"{reason} ({failures.tries} times, and others were taken)"
         alone = failures.counted > 0
-        still = alone and before is not None and before.taken == self._taken and not self._has_others()
+        still = alone and not is_suspect and not self._has_others()
         if self._inlet.upstream.behind_log and (self._asked or still):
             return NothingElse, reason  # its source may send no more before it has these back
         if alone:
@@ -84,23 +85,22 @@ class MessageRetries:
         else:
             self._kept.append(message)
             self.wait(reason)
-            self._waiting[message] = self._due, reason
+            self._waiting[message] = self._rounds.due, reason
         return None
 
     def _wait_alone(self, message: NumberedMessage, seconds: float, reason: str) -> None:
         self._waiting[message] = self._inlet.scheduler.time() + seconds, reason
-        self._inlet.scheduler.call_later(seconds, lambda: self._send([message]))
+        self._later(seconds, lambda: self._send([message]))
 
     def wait(self, reason: str) -> None:
         """Before anything is sent again."""
         if self.waits:
             return
         self.waits = True
-        self._row += 1
         self.trigger(reason)
-        seconds = self._backoff.next()
-        self._due = self._inlet.scheduler.time() + seconds
-        self._inlet.scheduler.call_later(seconds, self._go_on)
+        now = self._inlet.scheduler.time()
+        self._rounds.begin(now)
+        self._later(self._rounds.due - now, self._go_on)
 
     @property
     def triggered(self) -> bool:
@@ -126,15 +126,30 @@ class MessageRetries:
         kept, self._kept = self._kept, []
         if self._inlet.upstream.replaceable:
             self.restore()  # the next event is to show whether it can be sent
-        elif self.triggered and self._row >= PATIENCE and not self._asked and not self._has_others():
+        elif self.triggered and self._rounds.row >= PATIENCE and not self._asked and not self._has_others():
             self._asked = True
             self._sink.breaker.ask()
         self._send(kept)
 
+    def end(self) -> None:
+        """The run is over."""
+        self._over = True
+        for timer in self._timers:
+            timer.cancel()
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        def due() -> None:
+            self._timers.remove(timer)
+            call()
+
+        if not self._over:
+            timer = self._inlet.scheduler.call_later(seconds, due)
+            self._timers.append(timer)
+
     def _send(self, messages: Sequence[NumberedMessage]) -> None:
         """In their old place, until it is more likely that they are to blame."""
         left = [message for message in messages if self._waiting.pop(message, None) is not None]
-        self._again(left, self._row < PATIENCE)
+        self._again(left, self._rounds.row < PATIENCE)
 
     def _tell(self, most: int) -> FailedEvents:
         now = self._inlet.scheduler.time()

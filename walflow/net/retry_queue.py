@@ -1,8 +1,8 @@
 """What a sink has in hand, and which part of it is tried next: decision 0047 has the rule.
 
-While something gets through, the sink is well: a part that fails is tried again after a wait of its own, and others pass it. If
-nothing gets through, the sink is away: one part is tried at a time, at growing waits, and failures count against no event. Either way
-a part of several events that fails is divided, until the event that fails is alone.
+While something gets through, the sink is well: a part that fails is tried again after a wait of its own, and others
+pass it. If nothing gets through, the sink is away: one part is tried at a time, at growing waits, and failures count
+against no event. Either way a part of several events that fails is divided, until the event that fails is alone.
 
     queue.add(parts)
     while (held := queue.next(now)) is not None: send it; its outcome is `passed` or `failed`
@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from walflow.backoff import Backoff
+from walflow.outage import Blame, Rounds
 
 P = TypeVar("P")
 
@@ -28,8 +29,8 @@ SEARCH: Final = (
 
 
 class Failure(NamedTuple):
-    """`patience`: so often in a row a part may fail before others are tried in its place. `counts`: the part may be to blame.
-    `wait`: seconds that the peer asks for."""
+    """`patience`: so often in a row a part may fail before others are tried in its place. `counts`: the part may be
+    to blame. `wait`: seconds that the peer asks for."""
 
     patience: float
     counts: bool
@@ -45,20 +46,18 @@ class FailureVerdict(Enum):
 
 
 class HeldPart(Generic[P]):
-    """`failures`: in all. `counted`: those that count against it."""
+    """`blame`: its failures, in all and those that count against it."""
 
     __slots__ = (
+        "blame",
         "cause",
-        "counted",
         "due",
         "events",
-        "failures",
         "keys",
         "lane",
         "part",
         "place",
         "round",
-        "taken",
         "tried",
         "turns",
         "untried",
@@ -70,18 +69,24 @@ class HeldPart(Generic[P]):
         self.place = place
         self.lane = lane
         self.keys = keys  # None: not known yet
-        self.failures = 0
-        self.counted = 0
+        self.blame = Blame()
         self.cause = ""  # why it failed last
         self.due = 0.0
         self.turns = False  # others may be tried in its place
-        self.taken = 0  # parts that the peer had taken when it failed last
         self.round = 0  # the wait after which it was sent
         self.tried = 0  # a number that grows
         self.untried = True  # as it is: it may be a half of what has failed
 
     def __repr__(self) -> str:
-        return f"<HeldPart of {self.events} at {self.place}, {self.failures} failures, {self.counted} counted>"
+        return f"<HeldPart of {self.events} at {self.place}, {self.blame}>"
+
+    @property
+    def failures(self) -> int:
+        return self.blame.tries
+
+    @property
+    def counted(self) -> int:
+        return self.blame.counted
 
     def __lt__(self, other: "HeldPart[P]") -> bool:
         return self.place < other.place
@@ -108,8 +113,8 @@ class _Lane(Generic[P]):
 
 
 class RetryQueue(Generic[P]):
-    """`slots`: parts that may be under way. `attempts`: failures that count before a part of one event is given up. `most`:
-    failures before it is given up in any case; None: no limit. `keys_of`: of the parts of ordered lanes."""
+    """`slots`: parts that may be under way. `attempts`: failures that count before a part of one event is given up.
+    `most`: failures before it is given up in any case; None: no limit. `keys_of`: of the parts of ordered lanes."""
 
     def __init__(
         self,
@@ -121,7 +126,7 @@ class RetryQueue(Generic[P]):
         keys_of: Callable[[P], frozenset[int]] = lambda _: NO_KEYS,
     ) -> None:
         self.failing = False  # nothing gets through
-        self.row = 0  # failures in a row, those of one moment counted once
+        self.rounds = Rounds(backoff)
         self._slots = slots
         self._attempts = attempts
         self._backoff = backoff
@@ -139,13 +144,13 @@ class RetryQueue(Generic[P]):
 
     def __repr__(self) -> str:
         held = sum(len(lane.fresh) + len(lane.failed) for lane in self._lanes.values())
-        state = f"{self.row} failures in a row" if self.row else "well"
-        return f"<RetryQueue {held} wait, {len(self._under_way)} under way, {state}>"
+        return f"<RetryQueue {held} wait, {len(self._under_way)} under way, {self.rounds!r}>"
 
     # what comes and what goes
 
     def add(self, parts: Iterable[tuple[P, int]], lane: int = UNORDERED) -> None:
-        """Parts, each with the number of its events. Those of one `lane` keep their order, as far as their keys are equal."""
+        """Parts, each with the number of its events. Those of one `lane` keep their order, as far as their keys are
+        equal."""
         for part, events in parts:
             self._lane(lane).fresh.append(self._held(part, events, self._place, lane))
             self._place += events
@@ -180,19 +185,17 @@ class RetryQueue(Generic[P]):
         self._ended(held)
         self._taken += 1
         self._forget_lane(held.lane)
-        if self.row:
-            self.row = 0
+        if self.rounds.row:
             self.failing = self._asked = self._at_once = False
             self._searched = 0
             self._half = None
             self._due = 0.0
-            self._backoff.reset()
+            self.rounds.took()
 
     def failed(self, held: HeldPart[P], now: float, failure: Failure) -> FailureVerdict:
         self._ended(held)
-        counts = failure.counts and held.failures > 0 and self._taken > held.taken
-        held.failures += 1
-        held.taken = self._taken
+        counts = failure.counts and held.blame.suspects(self._taken)
+        held.blame = held.blame.failed(self._taken, counts=counts, events=held.events)
         held.turns = held.failures >= failure.patience
         if held.round == self._round:
             self._grow(held, now, failure)
@@ -201,7 +204,6 @@ class RetryQueue(Generic[P]):
             return FailureVerdict.DIVIDED
         if held is self._half:
             self._half = None
-        held.counted += counts
         if held.counted >= self._attempts or (self._most is not None and held.failures > self._most):
             self._forget_lane(held.lane)
             return FailureVerdict.GIVEN_UP
@@ -217,7 +219,7 @@ class RetryQueue(Generic[P]):
         self._half = None
         for part, events in parts:
             one = self._held(part, events, place, held.lane)
-            one.failures, one.turns, one.taken, one.tried = held.failures, held.turns, held.taken, held.tried
+            one.blame, one.turns, one.tried = held.blame, held.turns, held.tried
             one.cause = held.cause
             insort(lane.failed, one)
             if searched and self._half is None:
@@ -269,7 +271,8 @@ class RetryQueue(Generic[P]):
     # when
 
     def due(self, now: float) -> float | None:
-        """Seconds until `next` may have something, or `ask` is to be called; None: not before an outcome, or something new."""
+        """Seconds until `next` may have something, or `ask` is to be called; None: not before an outcome, or
+        something new."""
         if len(self._under_way) >= self._slots:
             return None
         if self.failing:
@@ -292,8 +295,8 @@ class RetryQueue(Generic[P]):
         return self._asked
 
     def ask(self, now: float) -> bool:
-        """True: all in hand has failed, perhaps by its own fault, so something new is to be tried. Let the sources send, until
-        something comes."""
+        """True: all in hand has failed, perhaps by its own fault, so something new is to be tried. Let the sources
+        send, until something comes."""
         if not self.failing or self._asked or self._half is not None or self._under_way or now < self._due:
             return False
         parts = self._all_eligible()
@@ -359,7 +362,8 @@ class RetryQueue(Generic[P]):
         return [part for lane in self._lanes.values() for part in self._eligible(lane)]
 
     def _eligible(self, lane: _Lane[P]) -> Iterator[HeldPart[P]]:
-        """What has failed; then, of what was not tried, what passes none of those. Of an unordered lane, the first and the last."""
+        """What has failed; then, of what was not tried, what passes none of those. Of an unordered lane, the first
+        and the last."""
         if not lane.ordered:
             yield from lane.failed
             if lane.fresh:
@@ -382,20 +386,19 @@ class RetryQueue(Generic[P]):
         return held.keys
 
     def _may_search(self) -> bool:
-        """While nothing gets through: whether a good event is searched for in it, without a wait. If each part has a bad event, none
-        passes as a whole."""
+        """While nothing gets through: whether a good event is searched for in it, without a wait. If each part has a
+        bad event, none passes as a whole."""
         return self.failing and self._searched < SEARCH
 
     # and how long
 
     def _grow(self, held: HeldPart[P], now: float, failure: Failure) -> None:
         self._round += 1
-        self.row += 1
-        wait = max(self._backoff.next(), failure.wait)
-        self.failing = self.failing or self.row > 1 or failure.wait > 0
+        self.rounds.begin(now, failure.wait)
+        self.failing = self.failing or self.rounds.row > 1 or failure.wait > 0
         # once is no sign yet; but where there is an order, the others wait behind it
         if self.failing or (self._slots == 1 and held.failures == 1):
-            self._due = now + wait
+            self._due = self.rounds.due
 
     def _lane(self, number: int) -> _Lane[P]:
         lane = self._lanes.get(number)

@@ -1,4 +1,5 @@
-"""A sink of requests, many at a time, that have their outcomes one by one. What is tried next, a RetryQueue decides."""
+"""A sink of requests, many at a time, that have their outcomes one by one. What is tried next, a RetryQueue
+decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,15 +12,16 @@ from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
 from walflow.net.sent_block import NotConfirmed, NothingElse
 from walflow.sinks.engine import SinkEngine
+from walflow.sinks.sink_end import close
 from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
 P = TypeVar("P")
 
 
 class RetrySink(SinkEngine, Generic[P]):
-    """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part fails.
-    `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the
-    number of its events. `backoff`: of a sink that others can stand in for."""
+    """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part
+    fails. `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the number of its
+    events. `backoff`: of a sink that others can stand in for."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class RetrySink(SinkEngine, Generic[P]):
                 self._inlet.retries(self._retries)
                 await self._send_all(send, group)
         finally:
-            await self.close()
+            await close(self)
 
     async def _send_all(self, send: Callable[[HeldPart[P]], Awaitable[None]], group: asyncio.TaskGroup) -> None:
         now, queue = self._inlet.scheduler.time, self._queue
@@ -116,15 +118,15 @@ class RetrySink(SinkEngine, Generic[P]):
         held.cause = reason
         verdict = self._queue.failed(held, self._inlet.scheduler.time(), failure)
         if self._queue.failing:
-            row = f" ({self._queue.row} in a row)" if self._queue.row > 1 else ""
+            row = f" ({self._queue.rounds.row} in a row)" if self._queue.rounds.row > 1 else ""
             self._troubled(NotConfirmed(f"{reason}{row}"))
         if verdict is FailureVerdict.DIVIDED:
             self.divide(held)
         elif verdict is FailureVerdict.GIVEN_UP:
             self._fail(held.part, NotConfirmed(f"{reason} (attempt {held.failures})"))
         elif self._queue.asked and self._inlet.upstream.behind_log:
-            # Asked for something new, and nothing came: the source may send so many events that are not acked, and these are
-            # they. It keeps them for later, and sends others.
+            # Asked for something new, and nothing came: the source may send so many events that are not acked, and
+            # these are they. It keeps them for later, and sends others.
             self._fail_all(self._queue.drop_failed(), NothingElse(reason))
 
     def _retries(self, most: int) -> FailedEvents:

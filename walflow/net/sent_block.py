@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import NamedTuple
 
 from walflow.contract import Inlet
 from walflow.errors import HandedBack, WalflowError
 from walflow.event import Block
+from walflow.outage import NO_BLAME, Blame
 
 
 class NotConfirmed(WalflowError):
@@ -20,17 +20,9 @@ class NothingElse(NotConfirmed, HandedBack):
 Refusal = tuple[type[NotConfirmed] | None, str]  # and why; None: it can never be delivered
 
 
-class Failures(NamedTuple):
-    """Of an event that was not taken for the moment. `counted`: those for which it may be to blame, because its peer took others after
-    the failure before. `taken`: how many these were until the last one."""
-
-    tries: int
-    counted: int
-    taken: int
-
-
 class SentBlock:
-    """`left`: events without an outcome. `refused`: those that were not delivered. `failures`: of those that were not taken for the moment."""
+    """`left`: events without an outcome. `refused`: those that were not delivered. `failures`: of those that were not
+    taken for the moment."""
 
     __slots__ = ("block", "failures", "left", "messages", "metas", "refused")
 
@@ -40,7 +32,7 @@ class SentBlock:
         self.metas = block.event_metas
         self.left = len(messages)
         self.refused: dict[int, Refusal] = {}
-        self.failures: dict[int, Failures] = {}
+        self.failures: dict[int, Blame] = {}
 
     def __repr__(self) -> str:
         return f"<SentBlock of {self.block!r}, {self.left} left>"
@@ -48,10 +40,10 @@ class SentBlock:
     def meta(self, number: int) -> Mapping[str, object]:
         return self.block.meta if self.metas is None else self.metas[number]
 
-    def failed(self, number: int, taken: int) -> Failures:
+    def failed(self, number: int, taken: int) -> Blame:
         """The failures of this event, with one more. `taken`: how many others its peer has taken until now."""
-        tries, counted, before = self.failures.get(number, Failures(0, 0, taken))
-        self.failures[number] = found = Failures(tries + 1, counted + (taken > before), taken)
+        before = self.failures.get(number, NO_BLAME)
+        self.failures[number] = found = before.failed(taken, counts=before.suspects(taken))
         return found
 
     def position(self, number: int) -> int:

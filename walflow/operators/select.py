@@ -23,7 +23,6 @@ import msgspec
 from walflow.codecs import JSON, JSON_SORTED
 from walflow.codecs.json import within_record
 from walflow.compile.compiled import BlockCall, BlockOutcome, Compiled, Refusal, Rows
-from walflow.compile.growth import MOST
 from walflow.contract import Counter
 from walflow.event import Block, Frames, Node, StreamId
 from walflow.framing import LINES
@@ -32,14 +31,11 @@ from walflow.receipt import Receipt
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Room, State
-from walflow_kernel.weight import HEAVIEST
+from walflow_kernel.weight import UNWEIGHED
 
 DEEPEST: Final = 512  # levels that an event may nest
 BLOCK_BYTES: Final = 256 << 10  # events that are made may be larger than those that came
 BLOCK_EVENTS: Final = 4096
-UNWEIGHED: Final = (
-    HEAVIEST // MOST
-)  # bytes: of no more than that, code that does not weigh makes no more than HEAVIEST
 MADE_BYTES: Final = 16 << 20  # that are made of a block at a time, where they may be many more than came
 
 

@@ -59,7 +59,12 @@ def plan_connector(
         plan = ConnectorPlan(config.id, kind, connector, *framed, config.defined, written)
         gives_up = written.get("max_attempts") if getattr(connector, "max_attempts", None) is not None else None
         return plan, GraphNode(
-            connector.ports_used(), of.traits.forwards, config.created, of.traits.output_optional, gives_up
+            connector.ports_used(),
+            of.traits.forwards,
+            config.created,
+            of.traits.output_optional,
+            gives_up,
+            connector.how_to_use,
         )
     if of.ports_used is not Connector.ports_used:  # its configuration decides which of its ports it uses
         return None, unknown

@@ -1,7 +1,7 @@
 """Checks the links of a flow."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from typing import Literal, NamedTuple
 
 from walflow.contract import Ports
@@ -15,13 +15,15 @@ from walflow.warnings.unused import UNUSED
 
 class GraphNode(NamedTuple):
     """`ports` is None if the node has an error, which was reported already. `gives_up`: where it says after how many
-    failures an event leaves by `err`."""
+    failures an event leaves by `err`. `how_to_use`: see
+    `walflow.contract.Connector`."""
 
     ports: Ports | None
     forwards: bool
     created: Span
     output_optional: bool = False
     gives_up: Span | None = None
+    how_to_use: Callable[[str], str] = lambda port: ""
 
 
 Nodes = Mapping[NodeId, GraphNode]
@@ -85,7 +87,10 @@ def _port(end: LinkEnd, nodes: Nodes, direction: str, report: Report) -> str | N
         return name
     span = end.port.span if end.port else end.span
     what = f"{end.node.kind} `{end.node.name}`"
-    if not these:
+    use = nodes[end.node].how_to_use(name)
+    if use and name not in others:
+        report(error(f"{what} has no {direction} `{name}` as it is configured", span, use))
+    elif not these:
         verb = "to it" if direction == "input" else "from it"
         report(error(f"{what} has no {direction}s: nothing can be linked {verb}", span))
     elif name in others:

@@ -73,12 +73,15 @@ def _translated(
     invalid: ValidationError, kind: str, of: type[BaseModel], config: Constant, defined: Span, *, bare: bool
 ) -> Iterator[Diagnostic]:
     known = field_names(of)
+    meant = {did_you_mean(str(detail["loc"][-1]), known) for detail in invalid.errors() if _is_unknown(detail)}
     for detail in invalid.errors(include_url=False):
         path = _path(detail["loc"], config)
         match detail["type"]:
             case "extra_forbidden":
                 siblings = known if len(path) == 1 else []
                 yield _unknown(str(detail["loc"][-1]), kind, config.key_span(path), siblings)
+            case "missing" if len(path) == 1 and f"did you mean `{path[0]}`?" in meant:
+                pass  # it is misspelt, which is said
             case "missing":
                 choices = _choices(of, str(detail["loc"][-1])) if len(path) == 1 else []
                 yield _missing(detail, kind, config, path, choices, defined, bare=bare)
@@ -89,6 +92,10 @@ def _translated(
                 )
             case _:
                 yield error(_sentence(detail, path, kind), config.find(path).span)
+
+
+def _is_unknown(detail: ErrorDetails) -> bool:
+    return detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1
 
 
 def field_names(of: type[BaseModel]) -> list[str]:

@@ -73,9 +73,13 @@ class _Kept:
         return "; ".join(told)
 
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
-        """The sources of the connectors, or their lanes."""
+        """The sources of the connectors, or their lanes. Not those of answers: an event is unsettled until its answer is
+        settled, so whoever has the event counts for both."""
         return [
-            (nodes, source) for nodes in self._connectors for source in nodes.source.lanes.values() or [nodes.source]
+            (nodes, source)
+            for nodes in self._connectors
+            if not nodes.plan.connector.traits.answers
+            for source in nodes.source.lanes.values() or [nodes.source]
         ]
 
     def _may_stay(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
@@ -84,17 +88,30 @@ class _Kept:
         return durable and (bool(self._away(source)) or self._only_failed(source))
 
     def _away(self, source: SourceNode) -> list[str]:
-        """The sinks of it that take nothing now."""
-        sinks = [nodes for holder in source.holders if (nodes := self._by_name.get(holder.name)) is not None]
-        return [nodes.sink.name for nodes in sinks if nodes.sink.triggered() or nodes.health.state == "restarting"]
+        """The sinks of it that take nothing now, and those of the answers to its events."""
+        return [
+            nodes.sink.name
+            for nodes in self._reached(source)
+            if nodes.sink.triggered() or nodes.health.state == "restarting"
+        ]
+
+    def _sinks(self, source: SourceNode) -> list[ConnectorNodes]:
+        return [nodes for holder in source.holders if (nodes := self._by_name.get(holder.name)) is not None]
+
+    def _reached(self, source: SourceNode) -> list[ConnectorNodes]:
+        """The sinks of its events, and those of the answers to its events."""
+        found = self._sinks(source)
+        for nodes in found:  # it grows meanwhile
+            if nodes.plan.connector.traits.answers:
+                found += [each for each in self._sinks(nodes.source) if each not in found]
+        return found
 
     def _only_failed(self, source: SourceNode) -> bool:
         """Each event that is not settled has failed at least once. It is sent again after the next start."""
         outlet = source.outlet
         if outlet is None or not 0 < outlet.waiting() <= MOST:
             return False
-        sinks = [nodes.sink for holder in source.holders if (nodes := self._by_name.get(holder.name)) is not None]
-        failed = [outlet.failed_events(MOST), *(sink.failed_events(MOST) for sink in sinks)]
+        failed = [outlet.failed_events(MOST), *(nodes.sink.failed_events(MOST) for nodes in self._sinks(source))]
         positions = {
             at for found in failed for part in found.parts for at in range(part.position, part.position + part.events)
         }

@@ -1,4 +1,5 @@
-"""Why the sources of a sink are stopped. There may be several reasons at a time; the breaker is restored with the last."""
+"""Why the sources of a sink are stopped. There may be several reasons at a time; the breaker is restored with the
+last."""
 
 from enum import Enum
 from typing import Final
@@ -14,7 +15,8 @@ class StopReason(Enum):
 
 
 class SinkBreaker:
-    """The breaker of one inlet. Several engines may share it, each with a `key`: a sink that writes to two streams."""
+    """The breaker of one inlet. Several engines may share it, each with a `key`: a sink that writes to two
+    streams."""
 
     def __init__(self, inlet: Inlet) -> None:
         self.reason = ""  # that is shown; "": the sources may send
@@ -35,7 +37,8 @@ class SinkBreaker:
             self._show()
 
     def ask(self) -> None:
-        """All that the sink has in hand has failed, perhaps by its own fault: the next block is to show it. The reason stays."""
+        """All that the sink has in hand has failed, perhaps by its own fault: the next block is to show it. The
+        reason stays."""
         self.half_open = True
         self._inlet.half_open()
 

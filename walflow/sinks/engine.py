@@ -3,8 +3,8 @@
 A `JobSink` and a `PeerSink` are this engine, each with its own way to begin work and to hear how it ended.
 """
 
-import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from walflow.contract import Inlet
@@ -34,8 +34,8 @@ class NotDelivered(WalflowError):
 
 
 class SinkEngine:
-    """`gathers`: work begins in the next turn of the loop, with all that came in this one; otherwise within `accept`. `breaker`
-    and `key`: see `SinkBreaker`."""
+    """`gathers`: work begins in the next turn of the loop, with all that came in this one; otherwise within `accept`.
+    `breaker` and `key`: see `SinkBreaker`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SinkEngine:
         self._inlet = inlet
         self._gathers = gathers
         self._key = key
-        self._stopped = asyncio.Event()
+        self._stopped: Callable[[], None] = _untold
 
     def __repr__(self) -> str:
         state = f"{self.state.name.lower()}, {len(self.waiting)} blocks wait, {self.trouble or 'well'}"
@@ -118,8 +118,8 @@ class SinkEngine:
             self.breaker.restore(StopReason.TROUBLE, self._key)
 
     def full(self, reason: str) -> None:
-        """Enough waits: the sources stop. "": they may go on. Work goes on meanwhile. What has not begun goes to another output,
-        if there is one."""
+        """Enough waits: the sources stop. "": they may go on. Work goes on meanwhile. What has not begun goes to
+        another output, if there is one."""
         self.is_full = bool(reason)
         if not reason:
             self.breaker.restore(StopReason.FULL, self._key)
@@ -130,19 +130,18 @@ class SinkEngine:
 
     # the end
 
-    async def close(self) -> None:
-        """Waits for the work that is under way. What has no outcome then fails."""
+    def stop(self, stopped: Callable[[], None]) -> None:
+        """Begins nothing any more. `stopped` is called once nothing is under way; call `closed` then."""
         self._end_wait()
-        try:
-            if self._becomes(STOP) is STOPPING:
-                await asyncio.shield(self._stopped.wait())
-            await self._close()
-        finally:
-            self._becomes(CLOSE)
-            self._fail_held(self._stop_cause())
+        if self._becomes(STOP) is STOPPING:
+            self._stopped = stopped
+        else:
+            stopped()
 
-    async def _close(self) -> None:
-        """Lets go of the file or the peer."""
+    def closed(self) -> None:
+        """What has no outcome fails, and what comes later."""
+        self._becomes(CLOSE)
+        self._fail_held(self._stop_cause())
 
     def _end_wait(self) -> None:
         """Ends the wait for the next try."""
@@ -168,5 +167,9 @@ class SinkEngine:
     def _becomes(self, event: SinkEvent) -> SinkState:
         self.state = state = TRANSITIONS[self.state][event]
         if state is STOPPED:
-            self._stopped.set()
+            stopped, self._stopped = self._stopped, _untold
+            stopped()
         return state
+
+
+def _untold() -> None: ...

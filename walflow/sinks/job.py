@@ -1,4 +1,5 @@
-"""A sink whose work is one job at a time: a file, a pipe, a store. While a job is on its thread, the next one gathers.
+"""A sink whose work is one job at a time: a file, a pipe, a store. While a job is on its thread, the next one
+gathers.
 
 class Spooling(SinkWork[Job]):
     def take(self, waiting): ...        # on the loop: the next job
@@ -8,137 +9,20 @@ await JobSink(inlet, Spooling()).run()
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from functools import cached_property
 
-from walflow.backoff import Backoff
-from walflow.contract import Inlet, Timer
-from walflow.errors import WalflowError
-from walflow.event import Block
-from walflow.sinks.breaker import SinkBreaker
-from walflow.sinks.engine import FIRST_DELAY, LAST_DELAY, NotDelivered, SinkEngine
-from walflow.sinks.states import (
-    BEGIN,
-    BUG,
-    DONE,
-    DUE,
-    GIVE_UP,
-    HELD,
-    REST,
-    RETRY,
-    TROUBLE,
-)
+from walflow.sinks.job_engine import J, JobEngine
+from walflow.sinks.sink_end import close
 
 
-class JobBlocks(Protocol):
-    """A job. `blocks`: those without an outcome, in order."""
+class JobSink(JobEngine[J]):
+    """`ended`, with `failure`: a bug, and no more blocks are taken."""
 
-    blocks: list[Block]
+    failure: BaseException | None = None
 
-
-J = TypeVar("J", bound=JobBlocks)
-
-
-class JobEnd(NamedTuple):
-    """What the end of a job means. `acked`, `rejected` (each with its reason): blocks that have their outcome now. What is left in
-    the job's `blocks` is worked on next, before anything else. `trouble`: not before a wait, because nothing can be delivered
-    now. `lost`: nothing can be delivered in this run any more."""
-
-    acked: Sequence[Block] = ()
-    rejected: Sequence[tuple[Block, str]] = ()
-    trouble: str = ""
-    lost: str = ""
-
-
-class SinkWork(Generic[J]):
-    """What a `JobSink` does. `take` and `do` are yours; the rest is as most need it. `opens`: the first job opens something, and blocks
-    are taken only once it has ended well. `sink`: whose work it is; for what has its outcome without a job."""
-
-    opens = False
-    closes: ClassVar[bool] = False  # it has a `close`
-    bounded: ClassVar[bool] = False  # it has a `full`
-    sink: "JobSink[J]"
-
-    def __init_subclass__(cls) -> None:
-        cls.closes = cls.closes or "close" in vars(cls)
-        cls.bounded = cls.bounded or "full" in vars(cls)
-
-    def take(self, waiting: deque[Block]) -> J | None:
-        """On the loop: the next job. It takes its blocks off `waiting`. None: there is nothing to do now."""
-        raise NotImplementedError
-
-    def begins(self, job: J) -> None:
-        """On the loop, before each try of it."""
-
-    def do(self, job: J) -> None:
-        """On the thread."""
-        raise NotImplementedError
-
-    def outcomes(self, job: J, error: BaseException | None) -> JobEnd:
-        """On the loop, after the job. Raising means a bug: the run ends with this error. As it is here: all blocks are acked; after an
-        OSError or a WalflowError the same job is tried again."""
-        if error is None:
-            acked, job.blocks = job.blocks, []
-            return JobEnd(acked)
-        return JobEnd(trouble=self.explain(error))
-
-    def explain(self, error: BaseException) -> str:
-        """Why a job failed, in a line. Raises what is a bug."""
-        if isinstance(error, OSError) and error.strerror:
-            return f"cannot write{f' to {error.filename}' if error.filename else ''}: {error.strerror}"
-        if isinstance(error, (OSError, WalflowError)):
-            return str(error)
-        raise error
-
-    def unfinished(self, job: J) -> Iterable[tuple[Block, int]]:
-        """The blocks of a job that will not go on, each with how many of its first events are delivered."""
-        return ((block, 0) for block in job.blocks)
-
-    def full(self, held_bytes: int, *, was: bool) -> str:
-        """Why the sources should stop although the jobs go well; "": they may send. `held_bytes`: of all blocks without an outcome.
-        `was`: they are stopped for this reason."""
-        return ""
-
-    def stop_cause(self) -> WalflowError | None:
-        """Why blocks fail at the end; None: because the sink has stopped."""
-        return None
-
-    def close(self) -> None:
-        """On the thread: the last job."""
-
-    def closed(self, error: BaseException | None) -> None:
-        """On the loop, at the very end; `close` may have failed so."""
-
-
-class JobSink(SinkEngine, Generic[J]):
-    """`inline`: jobs are so short that they run on the loop, within `accept`. `backoff`: the waits after trouble. `drop`: what becomes of
-    the blocks of a sink that is lost; None: they are held. `ended`, with `failure`: a bug, and no more blocks are taken."""
-
-    def __init__(
-        self,
-        inlet: Inlet,
-        work: SinkWork[J],
-        *,
-        inline: bool = False,
-        backoff: Backoff | None = None,
-        drop: Callable[[Block], None] | None = None,
-        breaker: SinkBreaker | None = None,
-        key: str = "",
-    ) -> None:
-        super().__init__(inlet, DUE, gathers=not inline, breaker=breaker, key=key)
-        self.failure: BaseException | None = None
-        self.ended = asyncio.Event()
-        self.serving = False
-        self.held_bytes = 0  # of all blocks without an outcome
-        self._work = work
-        work.sink = self
-        self._inline = inline
-        self._backoff = backoff or Backoff(FIRST_DELAY, LAST_DELAY)
-        self._drop = drop
-        self._job: J | None = None  # on its thread, or to be gone on with
-        self._timer: Timer | None = None
+    @cached_property
+    def ended(self) -> asyncio.Event:
+        return asyncio.Event()
 
     async def run(self) -> None:
         """Until it is cancelled. Raises what a job raised as a bug."""
@@ -150,185 +34,13 @@ class JobSink(SinkEngine, Generic[J]):
         if self.failure is not None:
             raise self.failure
 
-    def start(self) -> None:
-        """Takes blocks, or opens what they go to and then takes them."""
-        if not self._work.opens:
-            self._serve()
-        self.begin()
+    async def close(self) -> None:
+        """Waits for the job that is under way. What has no outcome then fails."""
+        await close(self, self._close)
 
-    def begin(self) -> None:
-        """Works. For one who serves the inlet itself, and calls `accept`."""
-        self._next()
-
-    def accept(self, block: Block) -> None:
-        self.held_bytes += len(block.frames.data)
-        super().accept(block)
-        if self._work.bounded:
-            self._look_at_room()
-
-    def retry(self) -> None:
-        """Ends a wait for better times, or the sink's rest: there may be something to do."""
-        if self.state is HELD:
-            self._end_wait()
-            self._retry()
-        else:
-            self.wake()
-
-    def lose(self, reason: str) -> None:
-        """Nothing can be delivered in this run any more."""
-        self._becomes(GIVE_UP)
-        if self._drop is None:
-            self._failed_try(NotDelivered(reason))
-        else:
-            self._well()
-        self._leave_all()
-
-    def _serve(self) -> None:
-        self.serving = True
-        self._inlet.serve(self.accept)
-
-    # one job after the other
-
-    def _next(self) -> None:
-        while self.state is DUE:  # otherwise it was stopped meanwhile
-            job = self._job
-            if job is None:
-                job = self._job = self._work.take(self.waiting)
-            if job is None:
-                self._becomes(REST)
-                return
-            self._becomes(BEGIN)
-            self._work.begins(job)
-            if not self._inline:
-                self._inlet.scheduler.submit(partial(self._work.do, job), self._ended)
-                return
-            error: BaseException | None = None
-            try:
-                self._work.do(job)
-            except Exception as raised:  # noqa: BLE001  # `outcomes` judges it
-                error = raised
-            self._ended(error)
-
-    def _ended(self, error: BaseException | None) -> None:
-        job = self._job
-        if job is None:  # a stop was cut short, and its blocks have failed
-            self._becomes(DONE)
-            return
-        try:
-            end = self._work.outcomes(job, error)
-        except BaseException as bug:  # noqa: BLE001  # the run raises it
-            self.failure = bug
-            self._becomes(BUG)
-            self.ended.set()
-            return
-        if not job.blocks:
-            self._job = None
-        if end.lost:
-            self._settle(end)
-            self.lose(end.lost)
-        elif end.trouble:
-            self._job = job
-            self._settle(end)
-            self._hold(end.trouble)
-        else:
-            self._went_well(end)
-        if self._work.bounded:
-            self._look_at_room()
-
-    def _went_well(self, end: JobEnd) -> None:
-        if self._backoff.failures:
-            self._backoff.reset()
-        self._well()
-        if self._inline:
-            self._settle(end)  # what an ack brings waits: it is not taken within the ack
-        self._becomes(DONE)
-        if self._work.opens and not self.serving and self.state is DUE:
-            self._serve()
-        if not self._inline:
-            self._next()  # the disk is at work again before the acks go their way
-            self._settle(end)
-
-    # outcomes
-
-    def ack(self, block: Block) -> None:
-        self.held_bytes -= len(block.frames.data)
-        self._inlet.ack(block)
-
-    def reject(self, block: Block, reason: str) -> None:
-        self.held_bytes -= len(block.frames.data)
-        self._inlet.reject(block, reason)
-
-    def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
-        self.held_bytes -= len(block.frames.data)
-        super().fail(block, cause, done)
-
-    def hand_over(self, block: Block) -> Block:
-        """Its outcome is another's: of the answer that is sent for it."""
-        self.held_bytes -= len(block.frames.data)
-        return block
-
-    def _settle(self, end: JobEnd) -> None:
-        for block in end.acked:
-            self.ack(block)
-        for block, reason in end.rejected:
-            self.reject(block, reason)
-
-    # while nothing can be delivered
-
-    def _hold(self, trouble: str) -> None:
-        self._failed_try(NotDelivered(trouble))
-        if self._becomes(TROUBLE) is HELD:
-            self._timer = self._inlet.scheduler.call_later(self._backoff.next(), self._retry)
-
-    def _retry(self) -> None:
-        """If another output takes the events, only a new one shows whether it can be delivered: the sources may send."""
-        self._timer = None
-        self._becomes(RETRY)
-        if self._inlet.upstream.replaceable:
-            if self._job is None:
-                self._job = self._work.take(self.waiting)
-            if self._job is None:
-                self._well()
-        self._inlet.scheduler.call_soon(self._next)
-
-    def _end_wait(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look_at_room(self) -> None:
-        reason = self._work.full(self.held_bytes, was=self.is_full)
-        if reason or self.is_full:
-            self.full(reason)
-
-    def _fail_held(self, cause: WalflowError) -> None:
-        job = self._job
-        if job is not None and job.blocks:
-            self._job = None
-            for block, done in self._work.unfinished(job):
-                self.fail(block, cause, done)
-        super()._fail_held(cause)
-
-    def _leave_all(self) -> None:
-        """What a sink that is lost has in hand."""
-        if self._drop is None:
-            return
-        job, self._job = self._job, None
-        waiting = [*self.waiting]
-        self.waiting.clear()
-        for block in (*(job.blocks if job is not None else ()), *waiting):
-            self._leave(block)
-
-    def _leave(self, block: Block) -> None:
-        if self._drop is None:
-            super()._leave(block)
-        else:
-            self._drop(self.hand_over(block))
-
-    # the end
-
-    def _stop_cause(self) -> WalflowError:
-        return self._work.stop_cause() or super()._stop_cause()
+    def _has_bug(self, bug: BaseException) -> None:
+        self.failure = bug
+        self.ended.set()
 
     async def _close(self) -> None:
         if not self._work.closes:

@@ -17,6 +17,7 @@ from walflow.contract import Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.sinks.engine import FIRST_DELAY, LAST_DELAY, SinkEngine
+from walflow.sinks.sink_end import close
 from walflow.sinks.states import (
     AWAY,
     BEGIN,
@@ -38,13 +39,13 @@ class SinkPeer:
     sink: "PeerSink"
 
     def send(self, waiting: deque[Block]) -> bool:
-        """Sends what the peer takes, and takes it off `waiting`: from there on its outcome is yours. Blocks that come meanwhile are
-        appended; nothing may wait. False: it takes no more now; call `PeerSink.wake` when it does."""
+        """Sends what the peer takes, and takes it off `waiting`: from there on its outcome is yours. Blocks that come
+        meanwhile are appended; nothing may wait. False: it takes no more now; call `PeerSink.wake` when it does."""
         raise NotImplementedError
 
     def unfinished(self) -> Iterable[tuple[Block, int]]:
-        """The blocks that `send` has taken and that have no outcome, each with how many of its first events are delivered: they fail
-        now, before those that wait."""
+        """The blocks that `send` has taken and that have no outcome, each with how many of its first events are
+        delivered: they fail now, before those that wait."""
         return ()
 
     async def close(self) -> None:
@@ -56,8 +57,8 @@ class SinkPeer:
 
 
 class PeerSink(SinkEngine):
-    """`backoff`: the waits after trouble. `patience`: shorter waits do not stop the sources. `done`: events of the first block that waits
-    which are delivered."""
+    """`backoff`: the waits after trouble. `patience`: shorter waits do not stop the sources. `done`: events of the
+    first block that waits which are delivered."""
 
     def __init__(
         self,
@@ -153,11 +154,9 @@ class PeerSink(SinkEngine):
     # the end
 
     async def close(self) -> None:
+        """Sends what waits, if it can. Gives the peer time for what it has. What has no outcome then fails."""
         self._next()
-        await super().close()
-
-    async def _close(self) -> None:
-        await self._peer.close()
+        await close(self, self._peer.close)
 
     def _stop_cause(self) -> WalflowError:
         return self._peer.stop_cause() or super()._stop_cause()

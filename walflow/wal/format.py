@@ -83,14 +83,6 @@ class RecordHeader(NamedTuple):
     tag_size: int
     body_crc: int
 
-    @property
-    def size(self) -> int:
-        return record_size(self.length)
-
-    @property
-    def last(self) -> int:
-        return self.position + self.positions - 1
-
 
 class ChunkHeader(NamedTuple):
     """`before`: the previous chunk, or zeros. From it, recovery finds a chunk that is missing or cut short, and can

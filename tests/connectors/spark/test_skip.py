@@ -1,6 +1,5 @@
 """`walflow wal skip` on a log that Spark reads: past an event that ends every job that sees it."""
 
-import subprocess
 from pathlib import Path
 
 from pyspark_walflow.client import Client, LostPositions, integer
@@ -9,6 +8,7 @@ from pyspark_walflow.wire import FrameKind
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.logs import Given
 from tests.system.daemon import WALFLOW
+from tests.system.warm import ran
 from tests.wal.tools import BadDisk
 from walflow.wal import Log, LogOptions
 from walflow.wal.format import chunk_name
@@ -19,7 +19,7 @@ def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
     before, after = numbered(3), numbered(3, 3)
     given = [Given([event.encode() for event in before]), Given([poison]), Given([event.encode() for event in after])]
     lake = Lake(tmp_path, given)
-    subprocess.run([*WALFLOW, "wal", "skip", str(lake.state), "4"], check=True, capture_output=True)
+    ran([*WALFLOW, "wal", "skip", str(lake.state), "4"], check=True, capture_output=True)
     with lake, lake.client() as client:
         found = everything(client, 8)
         assert not any(isinstance(one, FilePart) for one in client.read(1, 8, "spark", files=True))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ import pytest
 
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, contents, free_port, wait_until
 from tests.system.listener import Listener
+from tests.system.warm import ran
 
 PAGES = ROOT / "flows" / "legacy"
 PRINTED = Path(__file__).parent / "printed"
@@ -23,7 +23,7 @@ Event = dict[str, object]
 
 @pytest.mark.parametrize(("page", "code"), [("persistent", 0), ("roundrobin", 78)])
 def test_what_check_says_of_the_page_as_printed(page: str, code: int) -> None:
-    checked = subprocess.run(
+    checked = ran(
         [*WALFLOW, "check", *(str(CONFIG / file.name) for file in files(PAGES / page / "printed"))],
         cwd=PAGES / page / "printed",
         check=False,

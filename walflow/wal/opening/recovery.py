@@ -113,10 +113,11 @@ def recover(directory: Directory) -> Found:
     directory.acquire()
     cursor: int | None = None
     try:
-        cursor, written = _open_cursor(directory)
         notes = _odd_filesystem(directory)
+        said = _read_meta(directory)  # before anything is written: a newer walflow's log stays as it is
         sheets = survey(directory, notes)
-        identity = _identify(directory, sheets, [log for log, _ in written], notes)
+        cursor, written = _open_cursor(directory)
+        identity = said or _identify(directory, sheets, [log for log, _ in written], notes)
         found = Found(directory, identity, cursor, [slot for log, slot in written if log == identity])
         chunks = collect(directory, identity, sheets, notes)
         _without_cursor(found, chunks, notes)
@@ -188,12 +189,9 @@ def _keep_newest(directory: Directory, fd: int, slots: list[bytes], found: list[
 
 
 def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], notes: list[Note]) -> bytes:
-    """The log's uuid. If the file with it is missing, all other files still contain it."""
+    """The log's uuid, if the file with it is missing or damaged: all other files still contain it."""
     known = {sheet.uuid for sheet in sheets if sheet.header is not None} | set(written)
     if "meta" in directory.disk.names(directory.path):
-        identity = _read_meta(directory)
-        if identity is not None:
-            return identity
         notes.append(Note("meta", "was damaged: written again"))
     elif known:
         notes.append(Note("meta", "was missing: written again"))
@@ -205,6 +203,9 @@ def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], n
 
 
 def _read_meta(directory: Directory) -> bytes | None:
+    """The log's uuid. None: the file is missing or damaged. Raises Unusable if a newer walflow has written it."""
+    if "meta" not in directory.disk.names(directory.path):
+        return None
     try:
         fd = directory.disk.open(directory.file("meta"))
     except OSError as error:

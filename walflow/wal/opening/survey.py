@@ -38,15 +38,14 @@ class Sheet(NamedTuple):
 
 
 def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
-    """Reads the headers. Removes what a crash left unfinished, and spares, because they contain no record."""
-    sheets: list[Sheet] = []
-    for name in directory.disk.names(directory.path):
-        regular = directory.disk.is_file(directory.file(name))
-        if regular and LEFTOVER.fullmatch(name):
+    """Reads the headers. Then it removes what a crash left unfinished, and spares, because they contain no record. Raises Unusable,
+    and has changed nothing, if a newer walflow has written a chunk."""
+    regular = {name: directory.disk.is_file(directory.file(name)) for name in directory.disk.names(directory.path)}
+    sheets = [_read(directory, name) for name, is_file in regular.items() if is_file and name.endswith(".wal")]
+    for name, is_file in regular.items():
+        if is_file and LEFTOVER.fullmatch(name):
             directory.unlink(name)
-        elif regular and name.endswith(".wal"):
-            sheets.append(_read(directory, name))
-        elif NUMBERED.fullmatch(name):
+        elif not is_file and NUMBERED.fullmatch(name):
             notes.append(Note(name, f"is not a file: moved to {Quarantine(directory).move(name)}"))
     return [sheet for sheet in sheets if sheet.header is not None or NUMBERED.fullmatch(sheet.name)]
 

@@ -1,0 +1,327 @@
+"""Rows and refusals, with a real server. With a daemon, kills and copies: tests/system/test_postgres.py."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pytest
+
+from connectors.postgres.schema import WantedTable
+from connectors.postgres.server import PostgresServer
+from connectors.postgres.table import PostgresTable
+from connectors.postgres.text import TableColumn, cell
+from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
+from walflow import Inlet, Outlet
+from walflow.tables import CannotUse, NotARow, columns_of, run_table
+from walflow.testing.sinks import JobsOnThread, RunsSink, sink_promises
+
+pytestmark = [needs_postgres, pytest.mark.test]
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresPeer]:
+    with running_postgres() as peer:
+        yield peer
+
+
+@pytest.fixture
+def peer(server: PostgresPeer) -> PostgresPeer:
+    server.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    return server
+
+
+def table_of(peer: PostgresPeer, wanted: WantedTable, gone: str = "") -> PostgresTable:
+    return PostgresTable(PostgresServer(peer.dsn), wanted, gone)
+
+
+def stored(table: PostgresTable, events: Sequence[object]) -> Mapping[int, str]:
+    """In one transaction. Returns what was refused, by number."""
+    table.open()
+    rows: list[bytes | None] = []
+    refused: dict[int, str] = {}
+    for number, event in enumerate(events):
+        try:
+            rows.append(table.row(event))
+        except NotARow as error:
+            rows.append(None)
+            refused[number] = str(error)
+    with table.transaction():
+        refused.update(table.insert(rows, apart=False))
+    table.close()
+    return refused
+
+
+def test_an_event_is_a_row_of_json(peer: PostgresPeer) -> None:
+    table = table_of(peer, WantedTable("events", create=True))
+    table.open()
+    payload = rb'{"text": "a\\b\nc	d", "n": 1}'.replace(b"\t", b"\\t")
+    row = table.json_row(payload)
+    with table.transaction():
+        assert table.insert([row], apart=False) == {}
+    table.close()
+    assert peer.sql("SELECT event->>'text', event->'n' FROM events") == [("a\\b\nc\td", "1")]
+
+
+def test_members_become_columns_of_any_type(peer: PostgresPeer) -> None:
+    peer.sql(
+        "CREATE TYPE mood AS ENUM ('good', 'bad')",
+        "CREATE DOMAIN small AS integer CHECK (VALUE < 100)",
+        "CREATE TABLE t (i small, n numeric(6,2), b bool, s varchar(5), at timestamptz, day date, u uuid, raw bytea, "
+        "names text[], grid int[], j jsonb, m mood, ip inet, f float8, made int GENERATED ALWAYS AS (i + 1) STORED)",
+    )
+    names = ["i", "n", "b", "s", "at", "day", "u", "raw", "names", "grid", "j", "m", "ip", "f"]
+    table = table_of(peer, WantedTable("t", columns=columns_of({name: name for name in names})))
+    event = {
+        "i": 7,
+        "n": "3.14",
+        "b": True,
+        "s": "a\tb\\n",
+        "at": 1_700_000_000_123_456_789,
+        "day": "2026-11-26",
+        "u": "6f2f8a0e-3ad1-4c8e-8a8d-111111111111",
+        "raw": b"\x00\xff",
+        "names": ['a"b', "c\\,d", None, "NULL"],
+        "grid": [[1, 2], [3, 4]],
+        "j": {"x": [1, "é"]},
+        "m": "good",
+        "ip": "10.0.0.1",
+        "f": 1e300,
+    }
+    assert stored(table, [event]) == {}
+    found = peer.sql(
+        "SELECT i, n::text, b, s, at::text, day::text, u::text, raw, names, grid, j::text, m, ip::text, f, made FROM t"
+    )
+    assert found == [
+        (
+            7,
+            "3.14",
+            True,
+            "a\tb\\n",
+            "2023-11-14 22:13:20.123457+00",
+            "2026-11-26",
+            "6f2f8a0e-3ad1-4c8e-8a8d-111111111111",
+            b"\x00\xff",
+            ['a"b', "c\\,d", None, "NULL"],
+            [[1, 2], [3, 4]],
+            '{"x": [1, "é"]}',
+            "good",
+            "10.0.0.1/32",
+            1e300,
+            8,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "category", "why"),
+    [
+        ("a\0b", "text", "S", "column a: PostgreSQL stores no text with the character NUL"),
+        (float("nan"), "double precision", "N", "column a: nan is no number"),
+        (b"x", "text", "S", "column a: bytes need a column of the type bytea, and its type is text"),
+        (10**30, "timestamp with time zone", "D", "column a: the time is before the year 1 or after the year 9999"),
+    ],
+)
+def test_what_no_column_can_hold(value: object, base: str, category: str, why: str) -> None:
+    with pytest.raises(NotARow, match=why):
+        cell(value, TableColumn("a", base, base, category))
+
+
+def test_rows_that_the_server_refuses_are_found_and_the_others_stored(peer: PostgresPeer) -> None:
+    peer.sql("CREATE TABLE t (n int UNIQUE CHECK (n <> 13), s varchar(3))")
+    table = table_of(peer, WantedTable("t", columns=columns_of({"n": "n", "s": "s"})))
+    events = [{"n": n, "s": "ok"} for n in range(1000)]
+    events[100] = {"n": 5, "s": "ok"}
+    events[200] = {"n": 200, "s": "long"}
+    events[300] = {"n": "x", "s": "ok"}
+    refused = stored(table, events)
+    assert refused == {
+        13: '"t": new row for relation "t" violates check constraint "t_n_check" (SQLSTATE 23514)',
+        100: '"t": duplicate key value violates unique constraint "t_n_key" (SQLSTATE 23505)',
+        200: '"t": value too long for type character varying(3) (SQLSTATE 22001)',
+        300: '"t": invalid input syntax for type integer: "x" (SQLSTATE 22P02)',
+    }
+    assert peer.sql("SELECT count(*), count(DISTINCT n) FROM t") == [(996, 996)]
+
+
+def test_a_row_that_only_the_end_of_the_transaction_shows_is_found(peer: PostgresPeer) -> None:
+    """A constraint that is checked at COMMIT, and a trigger after the statement: no line of COPY is named."""
+    peer.sql(
+        "CREATE TABLE owners (id int PRIMARY KEY)",
+        "INSERT INTO owners SELECT generate_series(0, 9)",
+        "CREATE TABLE t (owner int REFERENCES owners DEFERRABLE INITIALLY DEFERRED)",
+        "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF EXISTS (SELECT FROM added WHERE owner = 3) THEN RAISE 'no 3'; END IF; RETURN NULL; END $$",
+        "CREATE TRIGGER no AFTER INSERT ON t REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION no()",
+    )
+    table = table_of(peer, WantedTable("t", columns=columns_of({"owner": "owner"})))
+    refused = stored(table, [{"owner": n % 10} for n in range(8)] + [{"owner": 77}] + [{"owner": 9}] * 20)
+    assert refused == {
+        3: '"t": no 3 (SQLSTATE P0001)',
+        8: '"t": insert or update on table "t" violates foreign key constraint "t_owner_fkey" (SQLSTATE 23503)',
+    }
+    assert peer.sql("SELECT count(*) FROM t") == [(27,)]
+
+
+def test_with_a_key_the_last_event_counts(peer: PostgresPeer) -> None:
+    wanted = WantedTable("t", columns=columns_of({"id": "id::int", "v": "v"}), key=("id",), create=True)
+    table = table_of(peer, wanted, "gone")
+    assert stored(table, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 1, "v": "c"}, {"id": 3, "v": "d"}]) == {}
+    refused = stored(
+        table,
+        [
+            {"id": 2, "gone": True},
+            {"id": 3, "gone": True},
+            {"id": 3, "v": "again", "gone": False},
+            {"v": "no key"},
+            {"id": 4, "gone": "yes"},
+        ],
+    )
+    assert refused == {
+        3: "column id: it is part of the key, and the event has no value for it",
+        4: "gone is true or false, and says whether the row is to be deleted",
+    }
+    assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(1, "c"), (3, "again")]
+
+
+def test_names_are_quoted(peer: PostgresPeer) -> None:
+    peer.sql('CREATE SCHEMA "odd ""s"', 'DROP TABLE IF EXISTS "odd ""s"."t x"')
+    try:
+        wanted = WantedTable("t x", 'odd "s', columns_of({'x"; --': "a"}), create=True)
+        assert stored(table_of(peer, wanted), [{"a": 1}]) == {}
+        assert peer.sql('SELECT * FROM "odd ""s"."t x"') == [("1",)]
+    finally:
+        peer.sql('DROP SCHEMA "odd ""s" CASCADE')
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "why"),
+    [
+        ("", WantedTable("t"), r'there is no table "t"; make it: CREATE TABLE IF NOT EXISTS "t" ("event" jsonb)'),
+        (
+            "CREATE TABLE t (a int)",
+            WantedTable("t", columns=columns_of({"a": "a", "b": "b::int"})),
+            r'the table "t" has no column b; add it: ALTER TABLE "t" ADD COLUMN IF NOT EXISTS "b" int',
+        ),
+        (
+            "CREATE TABLE t (a int)",
+            WantedTable("t", columns=columns_of({"a": "a"}), key=("a",)),
+            r'no unique index of "t" has the columns of `key`; make one: CREATE UNIQUE INDEX ON "t" ("a")',
+        ),
+        (
+            "CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY)",
+            WantedTable("t", columns=columns_of({"a": "a"})),
+            r'the server alone makes the values of a in "t": leave it out of `columns`',
+        ),
+        ("CREATE VIEW t AS SELECT 1 AS event", WantedTable("t"), 'there is no table "t"'),
+    ],
+)
+def test_a_table_that_does_not_fit_is_named_with_the_statement(
+    peer: PostgresPeer, before: str, wanted: WantedTable, why: str
+) -> None:
+    if before:
+        peer.sql(before)
+    table = table_of(peer, wanted)
+    for ask in (table.open, table.probe):
+        with pytest.raises(CannotUse) as caught:
+            ask()
+        assert str(caught.value).startswith(why)
+    table.close()
+
+
+def test_a_probe_changes_nothing(peer: PostgresPeer) -> None:
+    table_of(peer, WantedTable("t", create=True)).probe()
+    assert peer.sql("SELECT to_regclass('t')::text, to_regclass('walflow_frontier')::text") == [(None, None)]
+
+
+def test_columns_are_added_if_the_flow_says_so(peer: PostgresPeer) -> None:
+    peer.sql("CREATE TABLE t (a int)")
+    wanted = WantedTable("t", columns=columns_of({"a": "a", "b": "b::int"}), add_columns=True)
+    assert stored(table_of(peer, wanted), [{"a": 1, "b": 2}]) == {}
+    assert peer.sql("SELECT a, b FROM t") == [(1, 2)]
+
+
+def test_a_server_that_is_away_is_named() -> None:
+    table = PostgresTable(PostgresServer("postgresql://nobody@127.0.0.1:1/none"), WantedTable("t"))
+    with pytest.raises(CannotUse, match=r"refused|Connect call failed"):
+        table.open()
+
+
+class ServerOnThread(PostgresServer):
+    """The jobs of a scenario run within its loop, and a thread has one loop at a time."""
+
+    def run(self, asked: Awaitable[T]) -> T:
+        return on_thread(lambda: super(ServerOnThread, self).run(asked))
+
+    def close(self) -> None:
+        on_thread(super().close)
+
+
+def on_thread(call: Callable[[], T]) -> T:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+class BreakingTable(PostgresTable):
+    """One that has a bug, while it is `broken`."""
+
+    broken = False
+
+    def insert(self, rows: Sequence[bytes | None], *, apart: bool) -> Mapping[int, str]:
+        if self.broken:
+            raise KeyError("a bug")
+        return super().insert(rows, apart=apart)
+
+
+class PostgresSubject(JobsOnThread):
+    """A table that is renamed while the sink uses it."""
+
+    never = b'"no"'
+    peer: PostgresPeer  # of the module
+
+    def __init__(self) -> None:
+        self._name = "events"
+        self.peer.sql(
+            "DROP SCHEMA public CASCADE",
+            "CREATE SCHEMA public",
+            """CREATE TABLE events (id serial, event json CHECK (event::text <> '"no"'))""",
+        )
+        self._table = BreakingTable(ServerOnThread(self.peer.dsn), WantedTable("events"))
+
+    async def open(self) -> RunsSink:
+        return self
+
+    async def again(self) -> RunsSink:
+        return self
+
+    async def run(self, inlet: Inlet, out: Outlet) -> None:
+        await run_table(inlet, self._table)
+
+    def got(self) -> Sequence[bytes]:
+        return [str(event).encode() for (event,) in self._sql(f"SELECT event::text FROM {self._name} ORDER BY id")]
+
+    def fail(self) -> None:
+        self._sql("ALTER TABLE events RENAME TO away")
+        self._name = "away"
+
+    def fail_otherwise(self) -> None:
+        self._sql("CREATE TABLE events (other int)")
+
+    def mend(self) -> None:
+        self._sql("DROP TABLE IF EXISTS events", "ALTER TABLE away RENAME TO events")
+        self._name = "events"
+
+    def bug(self) -> None:
+        self._table.broken = True
+
+    def _sql(self, *statements: str) -> Sequence[Any]:
+        return on_thread(lambda: self.peer.sql(*statements))
+
+
+@pytest.fixture(autouse=True)
+def _subjects_have_a_peer(server: PostgresPeer) -> None:
+    PostgresSubject.peer = server
+
+
+test_postgres = sink_promises(PostgresSubject)

@@ -1,0 +1,56 @@
+"""Mistakes on the command line, in a directory that has a flow (`main.troy`), a log (`state`), and what `FILES` names."""
+
+from collections.abc import Sequence
+from typing import Final
+
+FILES: Final = {
+    "broken.troy": "define flow main\n",
+    "empty.troy": "",
+    "script.tremor": "event.a = 1",
+    "lines.jsonl": "no JSON\n",
+    "tests/one/in": '{"a": 1}\n',
+    "taken/flow.troy": "",
+}
+
+COMMANDS: Final[Sequence[str]] = (
+    "rum main.troy",
+    "run",
+    "run nosuch.troy",
+    "run .",
+    "run main.troy --drain-second 5",
+    "run main.troy --drain-seconds soon",
+    "run main.troy --workdir nosuch",
+    "run main.troy --log-format xml",
+    "run main.troy --admin 23107",
+    "run main.troy --set urll=1",
+    "run main.troy --set url",
+    "check",
+    "check broken.troy",
+    "check empty.troy",
+    "check main.toml",
+    "check main.troy --running --admin 127.0.0.1:1",
+    "graph main.troy --format png",
+    "fmt broken.troy",
+    "new taken -t follw",
+    "new .",
+    "test tests",
+    "doc std::strng",
+    "doc kafka_producr",
+    "connectors show kafka",
+    "connectors show elasticsearch",
+    "connectors lst",
+    "schema yaml",
+    "status --admin 127.0.0.1:1",
+    "top --admin 23107",
+    "tap out --admin 127.0.0.1:1",
+    "wal stats nosuch",
+    "wal dump main.troy",
+    "wal repair nosuch",
+    "wal skip state 9999",
+    "wal skip state ten",
+    "wal rename state out in",
+    "wal import state lines.jsonl",
+    "wal export nosuch",
+    "frontier show nosuch",
+    "run script.tremor",
+)

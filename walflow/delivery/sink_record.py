@@ -1,0 +1,83 @@
+"""What the sinks of a sender have taken, and which of them take nothing: by the rule of outage and poison
+(walflow/outage.py)."""
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from walflow.backoff import Backoff
+from walflow.outage import Blame, Rounds
+
+FIRST_WAIT: Final = 0.1  # seconds, after one failure
+LAST_WAIT: Final = 10.0
+BACKOFF: Final = Backoff(FIRST_WAIT, LAST_WAIT)
+# Rounds of failures without anything taken, from which on events are only sent as probes. Two are a block's and its
+# half's.
+OUTAGE: Final = 3
+
+
+class Probes(Rounds):
+    """Parts of one kind, new or old, while everything fails."""
+
+    def __init__(self) -> None:
+        super().__init__(Backoff(FIRST_WAIT, LAST_WAIT))
+
+    @property
+    def only(self) -> bool:
+        """They are only sent to find out whether the sink is back."""
+        return self.row >= OUTAGE
+
+
+class SinkRecord:
+    """`count`: of outcomes, so far."""
+
+    def __init__(self) -> None:
+        self.count = 1
+        self.new = Probes()
+        self.old = Probes()
+        self._taken: dict[str, int] = {}  # when each sink has taken something last
+        self._highest: dict[str, int] = {}  # position that each sink has taken
+        self._failing: set[str] = set()  # sinks that have taken nothing since they failed
+
+    def __repr__(self) -> str:
+        failing = ", ".join(sorted(self._failing)) or "none"
+        return f"<SinkRecord {self.count} outcomes, failing: {failing}>"
+
+    def sent(self) -> Blame:
+        """Of what is sent now for the first time."""
+        return Blame(taken=self.count)
+
+    def settled(self) -> None:
+        self.count += 1
+
+    def took(self, names: AbstractSet[str], highest: int) -> bool:
+        """These sinks have taken something, up to that position. True: an outage is over."""
+        for name in names:
+            self._taken[name] = self.count
+            if highest > self._highest.get(name, 0):
+                self._highest[name] = highest
+        if self._failing.isdisjoint(names):
+            return False
+        self._failing -= names
+        if self._failing:
+            return False
+        outage = self.old.only or self.new.only
+        self.old.took()
+        self.new.took()
+        return outage
+
+    def taken(self, sinks: AbstractSet[str]) -> int:
+        """When one of them has taken something last. None of them is known: now."""
+        return max((self._taken.get(sink, 0) for sink in sinks), default=self.count)
+
+    def has_passed(self, sinks: AbstractSet[str], position: int) -> bool:
+        """Whether one of them has taken something as new as that."""
+        return any(self._highest.get(sink, 0) >= position for sink in sinks)
+
+    def failed(self, sinks: AbstractSet[str], now: float, *, again: bool) -> bool:
+        """Something failed at these sinks. `again`: not for the first time. True: from now on events of its kind are
+        only probes."""
+        if any(self._taken.get(sink, 0) == self.count for sink in sinks):
+            return False  # it has taken other events of this very block
+        self._failing |= sinks
+        probes = self.old if again else self.new
+        return probes.failed(now) and probes.only

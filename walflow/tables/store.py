@@ -1,0 +1,70 @@
+"""What a connector with a database writes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from walflow.errors import WalflowError
+from walflow.frontier import Frontier
+
+R = TypeVar("R")
+
+
+class CannotUse(WalflowError):
+    """The table cannot be used now; later it may be. The line says why."""
+
+
+class RowEnds(WalflowError):
+    """A row ended the transaction: nothing is stored. `number`: of the row, None if it is not known."""
+
+    def __init__(self, number: int | None, reason: str) -> None:
+        super().__init__(reason)
+        self.number = number
+
+
+class TableStore(Protocol[R]):
+    """A table, and beside it the rows of the frontiers, by log and sink. R: what `insert` takes as a row. All of it blocks, and is called on one
+    thread at a time.
+
+    `orders`: a later row may replace an earlier one, so none may pass one that was refused."""
+
+    @property
+    def orders(self) -> bool: ...
+
+    def open(self) -> None:
+        """Connects, if it is not; knows the table then. Raises CannotUse."""
+        ...
+
+    def row(self, value: object) -> R:
+        """Of an event. Raises NotARow."""
+        ...
+
+    def json_row(self, payload: bytes) -> R | None:
+        """Of an event that is JSON as it came. None: the columns need its value."""
+        ...
+
+    def look(self, log: str, sink: str) -> Frontier | None:
+        """Changes nothing, and waits for no other transaction. Raises CannotUse."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Callable[[], None]]:
+        """All of it, or nothing; on disk once it has ended. What it gives undoes it. Raises CannotUse; if the end of the block raised it,
+        all may have been stored."""
+        ...
+
+    def read(self, log: str, sink: str) -> Frontier | None:
+        """In a transaction. No other transaction changes it before this one ends."""
+        ...
+
+    def write(self, log: str, sink: str, frontier: Frontier) -> None:
+        """In a transaction that has read it."""
+        ...
+
+    def insert(self, rows: Sequence[R | None], *, apart: bool) -> Mapping[int, str]:
+        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them is stored. Raises
+        RowEnds; called with `apart` after it, it stores them one after the other."""
+        ...
+
+    def close(self) -> None:
+        """What was not committed is not there."""
+        ...

@@ -1,0 +1,367 @@
+"""What goes into one transaction: rows, and the frontier of each log that they came from."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from walflow.codecs import JSON
+from walflow.contract import Inlet, Timer
+from walflow.delivery import came_from
+from walflow.errors import CannotDecode
+from walflow.event import Block
+from walflow.families import Families, Family
+from walflow.frontier import RENEWED, Frontier, FrontierBatch, FrontierRefused, LogView, NotReadable, Rest
+from walflow.sinks import JobEnd, JobSink, SinkWork
+from walflow.tables.columns import NotARow
+from walflow.tables.store import CannotUse, RowEnds, TableStore
+from walflow.tables.writers import LogWriters
+
+BATCH_BYTES: Final = 1 << 20
+BATCH_EVENTS: Final = 10_000
+
+TABLE_FAMILIES: Final[Families] = {
+    "rows_total": Family("counter", "Rows that were stored in the table."),
+    "commits_total": Family("counter", "Transactions that stored rows."),
+    "known_events_total": Family(
+        "counter",
+        "Events that were sent again and that the table had already: they were acked and not stored again.",
+    ),
+}
+
+R = TypeVar("R")
+
+
+class LogAndTerm(NamedTuple):
+    log: str
+    term: int
+
+
+class LogOpening(NamedTuple):
+    """Of a log's frontier. `directory`: the log's."""
+
+    log: str
+    view: LogView
+    directory: str
+
+
+@dataclass(slots=True)
+class TableJob:
+    """A transaction; or, with `opens`, the opening of a log's frontier. `rest`: it waits for another writer. `renews`: logs whose frontier gets
+    a sign of life. `settled`: by log, the position up to which all events have an outcome. `refused`: by number of the event, why it is no
+    row. `tried`: the frontiers of a commit whose end is not known, by log; it had `trying` events. `behind`: by log, the position that must be
+    settled before a later row is stored."""
+
+    blocks: list[Block] = field(default_factory=list[Block])
+    opens: LogOpening | None = None
+    rest: Rest | None = None
+    renews: Sequence[str] = ()
+    settled: dict[str, int] = field(default_factory=dict[str, int])
+    done: int = 0  # events of the blocks, the first ones, that have an outcome
+    trying: int = 0
+    refused: dict[int, str] = field(default_factory=dict[int, str])
+    tried: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
+    behind: Mapping[str, int] = field(default_factory=dict[str, int])
+    size: int = 0
+    events: int = 0
+
+
+async def run_table(inlet: Inlet, store: TableStore[R]) -> None:
+    """All that a connector with a table does."""
+    work = TableWork(inlet, store)
+    try:
+        await JobSink(inlet, work).run()
+    finally:
+        work.end()
+
+
+class TableWork(SinkWork[TableJob], Generic[R]):
+    """Stores the events of blocks. Each log has a writer of its own."""
+
+    def __init__(self, inlet: Inlet, store: TableStore[R]) -> None:
+        self._inlet = inlet
+        self._store = store
+        self._writers = LogWriters(store, inlet.name)
+        self._resting: set[str] = set()  # logs that wait for another writer, while others go on
+        self._straight = inlet.upstream.straight
+        self._behind: Mapping[str, int] = {}
+        self._timers: dict[str, Timer] = {}  # by log, and "" of the signs of life
+        self._due = False  # a sign of life
+        self._later("", RENEWED, self._renew)
+        self._rows = inlet.counter("rows_total")
+        self._commits = inlet.counter("commits_total")
+        self._known = inlet.counter("known_events_total")
+
+    # on the loop
+
+    def _renew(self) -> None:
+        self._due = True
+        self._later("", RENEWED, self._renew)
+        self.sink.retry()
+
+    def _later(self, log: str, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[log] = self._inlet.scheduler.call_later(seconds, call)
+
+    def end(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def take(self, waiting: deque[Block]) -> TableJob | None:
+        job = TableJob()
+        if self._due:
+            self._due = False
+            job.renews = list(self._writers)
+        aside: list[Block] = []
+        while waiting and job.size < BATCH_BYTES and job.events < BATCH_EVENTS:
+            block = waiting.popleft()
+            place = self._place(block)
+            if place is not None and place.log in self._resting:
+                aside.append(block)
+                continue
+            if place is not None and place.log not in self._writers:
+                waiting.appendleft(block)
+                if not job.blocks and not job.renews:
+                    job.opens = _opening(block, place.log)
+                break
+            for part in self._fresh(block, place):
+                job.blocks.append(part)
+                job.size += len(part.frames.data)
+                job.events += part.frames.count
+        waiting.extendleft(reversed(aside))
+        return job if job.blocks or job.renews or job.opens else None
+
+    def begins(self, job: TableJob) -> None:
+        """What is settled by now closes gaps."""
+        for block in job.blocks:
+            if block.origin is not None and block.origin.held_by is not None:
+                job.settled[block.origin.log] = block.origin.held_by.low
+        self._behind = {log: at for log, at in self._behind.items() if job.settled.get(log, 0) < at}
+        job.behind = self._behind
+
+    def _place(self, block: Block) -> LogAndTerm | None:
+        """None: its positions are not known, or would not say enough. Then it is stored, and nothing is remembered."""
+        if not self._straight or block.origin is None or block.origin.held_by is None:
+            return None
+        came = came_from(block)
+        return None if came is None else LogAndTerm(came.log, came.term)
+
+    def _fresh(self, block: Block, place: LogAndTerm | None) -> Iterator[Block]:
+        """The block, or the parts of it that the table has not; the others are acked."""
+        if place is None:
+            yield block
+            return
+        positions = block.positions
+        assert positions is not None
+        runs = self._writers[place.log].frontier.has(place.term, positions[0], positions[-1])
+        sizes: list[int] = []
+        known: list[bool] = []
+        for first, last, has in runs:
+            count = sum(first <= position <= last for position in positions) if len(runs) > 1 else len(positions)
+            if count:
+                sizes.append(count)
+                known.append(has)
+        for part, has in zip(block.split(sizes), known, strict=True):
+            if has:
+                self._known.value += part.frames.count
+                self.sink.ack(part)
+            else:
+                yield part
+
+    def outcomes(self, job: TableJob, error: BaseException | None) -> JobEnd:
+        if isinstance(error, (FrontierRefused, NotReadable)):
+            return JobEnd(lost=str(error))
+        if error is not None:
+            return JobEnd(trouble=self.explain(error))
+        if job.rest is not None:
+            return self._rests(job, job.rest)
+        acked: list[Block] = []
+        rejected: list[tuple[Block, str]] = []
+        rest: list[Block] = []
+        number = 0
+        for block in job.blocks:
+            todo = max(0, min(block.frames.count, job.done - number))
+            if todo < block.frames.count:
+                parts = block.split([todo, block.frames.count - todo]) if todo else [block]
+                rest.append(parts[-1])
+                if not todo:
+                    continue
+                block = parts[0]  # what of it is done
+            for part, reason in self._apart(block, number, job.refused):
+                if reason:
+                    rejected.append((part, reason))
+                    self._wait_behind(part)
+                else:
+                    acked.append(part)
+            number += todo
+        stored = job.done - len(job.refused)
+        self._rows.value += stored
+        self._commits.value += stored > 0
+        job.blocks, job.done, job.refused = rest, 0, {}
+        return JobEnd(acked, rejected)
+
+    def _rests(self, job: TableJob, rest: Rest) -> JobEnd:
+        """Another process writes the events of a log. If there are other logs, they go on."""
+        assert job.opens is not None
+        log = job.opens.log
+        job.rest = None
+        if len(self._writers) == 1:
+            return JobEnd(trouble=rest.why)
+        self._resting.add(log)
+        self._inlet.failed_try(rest.why)
+
+        def again() -> None:
+            self._resting.discard(log)
+            self.sink.retry()
+
+        self._later(log, rest.seconds, again)
+        return JobEnd()
+
+    def _wait_behind(self, rejected: Block) -> None:
+        """If later rows may replace earlier ones, none passes a rejected one before its error record is delivered: after a crash it would be
+        tried again, and could win."""
+        place, positions = self._place(rejected), rejected.positions
+        if self._store.orders and place is not None and positions is not None:
+            self._behind = {**self._behind, place.log: positions[-1]}
+
+    def _apart(self, block: Block, number: int, refused: Mapping[int, str]) -> Iterator[tuple[Block, str]]:
+        """Its parts, each with the reason why it is no row."""
+        sizes: list[int] = []
+        reasons: list[str] = []
+        for at in range(number, number + block.frames.count):
+            reason = refused.get(at, "")
+            if sizes and not reason and not reasons[-1]:
+                sizes[-1] += 1
+            else:
+                sizes.append(1)
+                reasons.append(reason)
+        yield from zip(block.split(sizes), reasons, strict=True)
+
+    # on the thread
+
+    def do(self, job: TableJob) -> None:
+        self._store.open()
+        if job.opens is not None:
+            job.rest = self._writers.open(*job.opens)
+            return
+        if job.renews:
+            self._writers.renew(job.renews)
+        for position in job.behind.values():
+            raise CannotUse(
+                f"waits until the error record of position {position} is delivered: no later row may pass it"
+            )
+        if job.blocks:
+            self._store_rows(job)
+
+    def _store_rows(self, job: TableJob) -> None:
+        rows, refused = self._made(job.blocks)
+        events = job.trying or len(rows)
+        apart = False
+        while True:
+            try:
+                done = self._try(job, rows[:events], refused, apart=apart)
+            except RowEnds as error:
+                apart = True
+                if error.number is not None:
+                    rows[error.number], refused[error.number] = None, str(error)
+                continue
+            if done == events:
+                job.done, job.trying = done, 0
+                self._writers.told()
+                return
+            if not done:
+                raise CannotUse(
+                    "too many rejected events wait for their error record: the table's frontier has no room for more gaps"
+                )
+            events = done
+
+    def _made(self, blocks: Sequence[Block]) -> tuple[list[R | None], dict[int, str]]:
+        rows: list[R | None] = []
+        refused: dict[int, str] = {}
+        for block in blocks:
+            decode = block.timed_codec.decode
+            for payload in block.frames.payloads():
+                try:
+                    row = self._store.json_row(payload) if block.codec is JSON else None
+                    rows.append(self._store.row(decode(payload)) if row is None else row)
+                except (NotARow, CannotDecode) as error:
+                    refused[len(rows)] = str(error)
+                    rows.append(None)
+        return rows, refused
+
+    def _try(self, job: TableJob, rows: Sequence[R | None], refused: Mapping[int, str], *, apart: bool) -> int:
+        """One transaction. Returns how many events have an outcome by it. If that is not all, nothing is stored, and so many may be."""
+        if job.tried and self._was_stored(job):
+            return len(rows)
+        with self._store.transaction() as undo:
+            logs = {place.log for block in job.blocks if (place := self._place(block)) is not None}
+            before = {log: self._writers.mine(log) for log in logs}
+            found = self._store.insert(rows, apart=apart)
+            job.refused = {**{n: why for n, why in refused.items() if n < len(rows)}, **found}
+            if logs and self._store.orders and job.refused and min(job.refused) + 1 < len(rows):
+                undo()
+                return min(job.refused) + 1
+            after = self._grown(job, before, len(rows))
+            if after is None:
+                undo()
+                return len(rows) // 2
+            for log, frontier in after.items():
+                self._store.write(log, self._inlet.name, frontier)
+            job.tried, job.trying = after, len(rows)
+        job.tried = {}
+        self._writers.stored(after)
+        return len(rows)
+
+    def _was_stored(self, job: TableJob) -> bool:
+        """Whether the commit without an answer did it."""
+        now = {log: self._writers.look_again(log) for log in job.tried}
+        tried, job.tried = job.tried, {}
+        return all(_same(now[log], frontier) for log, frontier in tried.items())
+
+    def _grown(self, job: TableJob, before: Mapping[str, Frontier], events: int) -> Mapping[str, Frontier] | None:
+        """The frontiers with the first `events` of the job. None: one would be too large."""
+        after = dict(before)
+        for log, batch in self._batches(job, events):
+            after[log] = after[log].with_batch(batch)
+        for log, frontier in after.items():
+            bounded = frontier.within_bounds(job.settled.get(log, 0) + 1)
+            if bounded is None:
+                return None
+            after[log] = bounded.renewed()
+        return after
+
+    def _batches(self, job: TableJob, events: int) -> Iterator[tuple[str, FrontierBatch]]:
+        """Of the events that are rows. One that is refused is a gap: only its error record settles it."""
+        number = 0
+        for block in job.blocks:
+            place, positions = self._place(block), block.positions
+            count = min(block.frames.count, events - number)
+            if place is not None and positions is not None and count > 0:
+                assert block.origin is not None
+                settled = max(job.settled.get(place.log, 0), block.origin.settled)
+                below = block.origin.acked_below
+                start = 0
+                for at in range(count + 1):
+                    if at == count or number + at in job.refused:
+                        if at > start:
+                            yield (
+                                place.log,
+                                FrontierBatch(place.term, positions[start], positions[at - 1], settled, below),
+                            )
+                        start = at + 1
+            number += block.frames.count
+
+    def close(self) -> None:
+        self._writers.close()
+        self._store.close()
+
+
+def _opening(block: Block, log: str) -> LogOpening:
+    assert block.origin is not None
+    held = block.origin.held_by
+    assert held is not None
+    return LogOpening(log, LogView.of(held), held.path)
+
+
+def _same(one: Frontier, other: Frontier) -> bool:
+    """But for who shows signs of life."""
+    return (one.highest, one.forgotten, one.ranges) == (other.highest, other.forgotten, other.ranges)
