@@ -184,11 +184,11 @@ postgres:
 	} || echo "PostgreSQL or pgbouncer is missing, the tests with it skip: sudo apt-get install postgresql pgbouncer"
 
 debootstrap:
-	@PATH="$$PATH:/usr/sbin:/sbin"; command -v debootstrap >/dev/null && command -v systemd-nspawn >/dev/null || { \
+	@PATH="$$PATH:/usr/sbin:/sbin"; command -v debootstrap >/dev/null && command -v systemd-nspawn >/dev/null && command -v qemu-aarch64-static >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing debootstrap and systemd-nspawn"; { apt-get update && apt-get install --yes --no-install-recommends debootstrap systemd-container; } >/dev/null 2>&1; \
+	    echo "installing debootstrap, systemd-nspawn and qemu"; { apt-get update && apt-get install --yes --no-install-recommends debootstrap systemd-container qemu-user-static; } >/dev/null 2>&1; \
 	  else false; fi; \
-	} || echo "debootstrap is missing, the test on a bare Debian skips: sudo apt-get install debootstrap systemd-container"
+	} || echo "debootstrap is missing, the test on a bare Debian skips: sudo apt-get install debootstrap systemd-container qemu-user-static"
 
 podman:
 	@command -v podman >/dev/null && command -v conmon >/dev/null && command -v crun >/dev/null || { \

@@ -83,6 +83,10 @@ def _environment(tree: Tree, wheel: Path, place: Path, suite: Suite, processor: 
     for program in (packages / "bin").iterdir():
         program.unlink()  # of those packages; walflow calls none
     (packages / "bin").rmdir()
+    for record in packages.glob("*.dist-info/RECORD"):
+        # Of those programs it has a hash, and in their first line is the path of the Python that runs this.
+        lines = record.read_text("utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not line.startswith("../../bin/")), "utf-8")
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(packages)
     programs = place / "bin"

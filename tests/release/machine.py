@@ -74,6 +74,23 @@ def made(name: str, suite: str, packages: str, installed: Sequence[str] = (), la
     return root
 
 
+def unpacked(architecture: str, suite: str, packages: str) -> Path:
+    """The files of a Debian for another processor. Nothing in it was set up, for nothing of it runs here. Made once."""
+    root = ROOTS / f"{suite}-{architecture}"
+    if root.exists():
+        return root
+    making = ROOTS / f".{root.name}.making"
+    shutil.rmtree(making, ignore_errors=True)
+    making.parent.mkdir(parents=True, exist_ok=True)
+    kind = ["--foreign", f"--arch={architecture}", "--variant=minbase", f"--include={packages}"]
+    _run("debootstrap", *kind, suite, str(making), "http://deb.debian.org/debian")
+    for package in (making / "var/cache/apt/archives").glob("*.deb"):
+        _run("dpkg-deb", "-x", str(package), str(making))
+        package.unlink()
+    making.rename(root)
+    return root
+
+
 def _run(*command: str) -> None:
     subprocess.run(command, env=os.environ | ENVIRONMENT, capture_output=True, check=True, timeout=1200)
 
