@@ -674,6 +674,7 @@ async def test_of_many_removed_files_without_a_last_newline_each_is_read(tmp_pat
         assert [len(line) for line in run.lines] == [800_000] * 60
 
 
+@pytest.mark.test
 async def test_who_holds_events_of_many_files_lets_them_go_once_no_more_is_read(tmp_path: Path) -> None:
     """A batch waits for more events, and the follower for acks of these."""
     for number in range(2 * AHEAD_FILES):
