@@ -83,7 +83,9 @@ class Bench(Connector):
     )
     is_transactional: bool = Field(
         default=False,
-        description="A key of tremor's, accepted and not used: events that a sink fails are always counted and logged.",
+        description=(
+            "A key of tremor's, accepted and not used: events that a sink fails are always counted and logged."
+        ),
     )
     structured: bool = Field(default=False, description="Whether the report is one line of JSON.")
     stop_after_events: int | None = Field(

@@ -48,9 +48,9 @@ class NoSuchEvents(WalflowError):
 
 
 class Cb(Connector):
-    """Made for tests. The source sends the lines of `paths`, waits for an ack or a fail of each, writes on stderr which
-    came, and stops the daemon. The sink does what the event's field `cb`, or its metadata `$cb`, says: `ack`, `fail`,
-    `trigger` (or `close`), `restore` (or `open`), or an array of these. It acks nothing else."""
+    """Made for tests. The source sends the lines of `paths`, waits for an ack or a fail of each, writes on stderr
+    which came, and stops the daemon. The sink does what the event's field `cb`, or its metadata `$cb`, says: `ack`,
+    `fail`, `trigger` (or `close`), `restore` (or `open`), or an array of these. It acks nothing else."""
 
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, transactional=True, decodes=False, takes_bytes=False)
 

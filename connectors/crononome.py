@@ -49,8 +49,9 @@ class Entry(BaseModel):
 
 
 class Crononome(Connector):
-    """A source of events at the times of cron expressions, in UTC. It sends `{"connector": "crononome", "ingest_ns": …,
-    "id": n, "trigger": {"name": …, "payload": …}}`. The metadata `$crononome.trigger` holds the entry's name."""
+    """A source of events at the times of cron expressions, in UTC. It sends
+    `{"connector": "crononome", "ingest_ns": …, "id": n, "trigger": {"name": …, "payload": …}}`. The metadata
+    `$crononome.trigger` holds the entry's name."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)

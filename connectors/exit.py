@@ -11,8 +11,8 @@ NANOS = 1_000_000_000
 
 
 class Exit(Connector):
-    """The first event stops the daemon, with exit code 0. If the event has fields `delay` or `graceful`, they override
-    the keys below."""
+    """The first event stops the daemon, with exit code 0. If the event has fields `delay` or `graceful`, they
+    override the keys below."""
 
     ports: ClassVar[Ports] = Ports(inputs=("in",), outputs=())
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)

@@ -12,8 +12,8 @@ NANOS: Final = 1_000_000_000
 
 
 class MetricEvents(Connector):
-    """A source of walflow's own metrics: an event for each counter and each gauge, every `interval`. The shape is tremor's, which
-    is that of the codec `influx`: `measurement`, `tags`, `fields` and `timestamp`."""
+    """A source of walflow's own metrics: an event for each counter and each gauge, every `interval`. The shape is
+    tremor's, which is that of the codec `influx`: `measurement`, `tags`, `fields` and `timestamp`."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
@@ -30,8 +30,9 @@ class MetricEvents(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="counters and gauges of the daemon are sent every interval, while the flow accepts events: what a pause leaves out "
-            "is not sent later. An event that a sink fails is not sent again, and the next one has the newer value"
+            source="counters and gauges of the daemon are sent every interval, while the flow accepts events: what a "
+            "pause leaves out is not sent later. An event that a sink fails is not sent again, "
+            "and the next one has the newer value"
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

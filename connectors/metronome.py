@@ -12,8 +12,8 @@ NANOS = 1_000_000_000
 
 
 class Metronome(Connector):
-    """A source of one event every `interval`. It sends `{"connector": "metronome", "ingest_ns": …, "id": n}`, the first
-    after one interval."""
+    """A source of one event every `interval`. It sends `{"connector": "metronome", "ingest_ns": …, "id": n}`, the
+    first after one interval."""
 
     ports: ClassVar[Ports] = Ports(inputs=(), outputs=("out", "err"))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN)
@@ -30,8 +30,8 @@ class Metronome(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
             source=(
-                "an event is made only while the flow accepts events: a tick during a pause makes none. The ids count "
-                "from 0 in each process and have no gaps. An event that a sink fails is not sent again"
+                "an event is made only while the flow accepts events: a tick during a pause makes none. The ids "
+                "count from 0 in each process and have no gaps. An event that a sink fails is not sent again"
             )
         )
 

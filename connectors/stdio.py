@@ -1,8 +1,8 @@
 """stdin as a source, stdout (or stderr) as a sink, for consoles and shell pipes.
 
-Other processes share stdout, so walflow never makes it non-blocking. Instead, the sink's thread calls `poll` first and
-writes no more than a pipe takes without waiting. If no program reads stdout, the sources stop. If stdout is closed, it
-cannot be opened again: a log upstream then keeps the events for it; without a log they are dropped.
+Other processes share stdout, so walflow never makes it non-blocking. Instead, the sink's thread calls `poll` first
+and writes no more than a pipe takes without waiting. If no program reads stdout, the sources stop. If stdout is
+closed, it cannot be opened again: a log upstream then keeps the events for it; without a log they are dropped.
 """
 
 import asyncio
@@ -44,14 +44,17 @@ class StdoutGone(WalflowError):
 
 
 class Stdio(Connector):
-    """As a source, it reads stdin until stdin ends. As a sink, it writes to stdout or stderr: the inputs `stdout` and `stderr`
-    say which, and for the input `in`, `stream` does."""
+    """As a source, it reads stdin until stdin ends. As a sink, it writes to stdout or stderr: the inputs `stdout` and
+    `stderr` say which, and for the input `in`, `stream` does."""
 
     ports: ClassVar[Ports] = Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
 
     stream: Literal["stdout", "stderr"] = Field(
         default="stdout",
-        description="Where to write what comes to the input `in`. On stderr, walflow's own log lines stand between the events.",
+        description=(
+            "Where to write what comes to the input `in`. On stderr, "
+            "walflow's own log lines stand between the events."
+        ),
     )
 
     when_closed: Literal["hold", "drop"] | None = Field(
@@ -69,7 +72,9 @@ class Stdio(Connector):
             else "every further event for it is acked, dropped and counted"
         )
         return Guarantee(
-            source="what was read from stdin cannot be read again: a crash loses the events that no log has acked yet",
+            source=(
+                "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
+            ),
             sink=f"{written}. Whether it was read is not known. Once the stream is closed, {after}",
         )
 
@@ -89,8 +94,8 @@ class Stdio(Connector):
 
 
 class Consoles:
-    """The sink half: stdout, stderr or both. Each is opened as its first block comes, but for `usual`, which is where blocks
-    of the input `in` go. Together they have one breaker."""
+    """The sink half: stdout, stderr or both. Each is opened as its first block comes, but for `usual`, which is where
+    blocks of the input `in` go. Together they have one breaker."""
 
     def __init__(self, inlet: Inlet, usual: str, *, holds: bool) -> None:
         self._inlet = inlet

@@ -74,8 +74,8 @@ class UnixSocketServer(ServerConnector):
         self, file: UnixListener, server: StreamServer, serving: "asyncio.Future[None]", out: Outlet
     ) -> None:
         """Looks once a second whether clients can still find the socket, and makes the file again if they cannot.
-        Raises CannotListen if the file cannot be made: then the run ends, and the daemon is not ready until the file is
-        there."""
+        Raises CannotListen if the file cannot be made: then the run ends, and the daemon is not ready until the file
+        is there."""
         before: socket.socket | None = None
         while not (await asyncio.wait([serving], timeout=LOOK))[0]:
             if before is not None and server.listener is not None:

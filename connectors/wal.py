@@ -3,8 +3,8 @@ machine or a sink dies.
 
 If `sync` says not to wait for the disk, or `on_full` says to drop the oldest events, `check` says what may be lost.
 
-One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk. The source half sends
-the block until every sink that the pipelines choose for it has acked or rejected it.
+One ack domain ends here and the next begins. The sink half acks upstream once a block is on disk. The source half
+sends the block until every sink that the pipelines choose for it has acked or rejected it.
 """
 
 import asyncio
@@ -71,8 +71,8 @@ class Wal(Connector):
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often a single event may fail before it leaves by the err port. A failure counts only if the sink has "
-        "taken another event since the one before. Default: no limit.",
+        description="How often a single event may fail before it leaves by the err port. A failure counts only if "
+        "the sink has taken another event since the one before. Default: no limit.",
     )
 
     max_elements: int | None = Field(
@@ -83,16 +83,17 @@ class Wal(Connector):
     read_count: int | None = Field(
         default=None,
         ge=1,
-        description="The most events that may be sent to the sinks of a lane and not yet acked. Default: no limit but the "
-        "window in bytes.",
+        description="The most events that may be sent to the sinks of a lane and not yet acked. Default: "
+        "no limit but the window in bytes.",
     )
 
     sync: Literal["always", "interval", "never"] = Field(
         default="always",
-        description="When an event is synced to disk. `always`: before it is acked to its source. `interval`: at most "
-        "`sync_interval` after that. `never`: when the kernel writes it; the log is synced when it is closed. A crash "
-        "of walflow alone loses nothing in any mode. A power cut may lose, with `interval`, the events of the last "
-        "interval; with `never`, all that the kernel had not written (about half a minute of events, as a rule).",
+        description="When an event is synced to disk. `always`: before it is acked to its source. `interval`: at "
+        "most `sync_interval` after that. `never`: when the kernel writes it; the log is synced when it is closed. A "
+        "crash of walflow alone loses nothing in any mode. A power cut may lose, with `interval`, the events of the "
+        "last interval; with `never`, all that the kernel had not written "
+        "(about half a minute of events, as a rule).",
     )
     sync_interval: int = Field(
         default=1_000_000_000,
@@ -101,15 +102,16 @@ class Wal(Connector):
     )
     lanes: Literal["apart", "together"] = Field(
         default="apart",
-        description="How events are sent to several sinks. `apart`: each sink gets them at its own pace, in a lane of its own; "
-        "what not all have acked stays in the log. Sinks that depend on a common operator share a lane. `together`: a sink "
-        "that is away, or slow, stops the others.",
+        description="How events are sent to several sinks. `apart`: each sink gets them at its own pace, in a lane "
+        "of its own; what not all have acked stays in the log. Sinks that depend on a common operator share a lane. "
+        "`together`: a sink that is away, or slow, stops the others.",
     )
     on_full: Literal["block", "drop_oldest"] = Field(
         default="block",
-        description="What happens when the log is full (`chunk_size` x `max_chunks` bytes). `block`: the sources stop "
-        "until events are acked. `drop_oldest`: the oldest file is deleted, with all events in it that are not acked. "
-        "Each such gap is logged and counted, and the count survives a restart. A full disk always stops the sources.",
+        description="What happens when the log is full (`chunk_size` x `max_chunks` bytes). `block`: the sources "
+        "stop until events are acked. `drop_oldest`: the oldest file is deleted, with all events in it that are not "
+        "acked. Each such gap is logged and counted, and the count survives a restart. "
+        "A full disk always stops the sources.",
     )
 
     @model_validator(mode="after")
@@ -172,7 +174,10 @@ class Wal(Connector):
             "an event is acked after its bytes were written to the operating system: it survives a crash of walflow, "
         )
         if self.sync == "interval":
-            return f"{acked}and a power cut once the sync is done that begins at most {self.sync_interval / 1e9:g} s later"
+            return (
+                f"{acked}and a power cut once the sync is done that begins at most {self.sync_interval / 1e9:g} "
+                "s later"
+            )
         return f"{acked}not a power cut before the kernel has written it"
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
@@ -269,8 +274,8 @@ async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
 
 
 async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
-    """Waits for the work of both threads and for the runtime to see its result. Then writes the last cursor, and closes
-    the files."""
+    """Waits for the work of both threads and for the runtime to see its result. Then writes the last cursor, and
+    closes the files."""
     await error_on_thread(out, lambda: None)
     await error_on_thread(out, lambda: None, urgent=True)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)

@@ -1,5 +1,6 @@
-"""`python -m release.audit DIRECTORY`: known problems of the locked dependencies, without a network. The directory has advisories
-as OSV writes them, in YAML or JSON: a clone of PyPA's advisory database, or what OSV has of PyPI, unpacked."""
+"""`python -m release.audit DIRECTORY`: known problems of the locked dependencies, without a network. The directory
+has advisories as OSV writes them, in YAML or JSON: a clone of PyPA's advisory database, or what OSV has of PyPI,
+unpacked."""
 
 import re
 import sys
@@ -29,7 +30,8 @@ def main(
     database: Annotated[Path, typer.Argument(help="A directory of advisories.")],
     lock: Annotated[list[Path] | None, typer.Option(help="Instead of those in packaging/.")] = None,
 ) -> None:
-    """Print each known problem of a locked version. Ends with 1 if there is one, with 2 if there are no advisories."""
+    """Print each known problem of a locked version.
+    Ends with 1 if there is one, with 2 if there are no advisories."""
     texts = [path.read_text("utf-8") for path in lock or LOCKS]
     packages: set[tuple[str, str]] = {
         (canonicalize_name(name), version) for text in texts for name, version in LOCKED.findall(text)

@@ -39,7 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before any fixture starts a Spark of its own. A build that left these tests out would prove less than it says."""
+    """Before any fixture starts a Spark of its own.
+    A build that left these tests out would prove less than it says."""
     if item.get_closest_marker("spark") is None or (missing := _missing_for_spark()) is None:
         return
     if os.environ.get("CI") == "true":

@@ -1,5 +1,6 @@
-"""Options for the JVMs of the suite. There are about sixty, and each lives for seconds: Java's second compiler and the threads of
-its default collector cost two fifths of the processor time of all tests on Spark, and never earn it back."""
+"""Options for the JVMs of the suite. There are about sixty, and each lives for seconds: Java's second compiler and
+the threads of its default collector cost two fifths of the processor time of all tests on Spark,
+and never earn it back."""
 
 import os
 from typing import Final

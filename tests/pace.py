@@ -1,7 +1,8 @@
 """How much processor time a run took, as a ratio to a fixed loop of pure Python in the same run.
 
 A pace is the processor time of that loop. It is timed before and after the run: a machine with other work is slower,
-and the loop with it. A run with `--tier` ends with such a line; `python -m tests.pace COMMAND` prints it of any command.
+and the loop with it. A run with `--tier` ends with such a line; `python -m tests.pace COMMAND` prints it of any
+command.
 """
 
 import os

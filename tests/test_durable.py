@@ -1,4 +1,5 @@
-"""A file that is replaced: the power is cut before every operation, and its name has the old bytes or the new ones."""
+"""A file that is replaced: the power is cut before every operation,
+and its name has the old bytes or the new ones."""
 
 import errno
 from collections.abc import Iterator

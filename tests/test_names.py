@@ -1,4 +1,5 @@
-"""One name, one thing: a reader who has met a class knows what its name stands for everywhere, and a file has a noun."""
+"""One name, one thing: a reader who has met a class knows what its name stands for everywhere,
+and a file has a noun."""
 
 import ast
 import re

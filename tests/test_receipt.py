@@ -1,5 +1,6 @@
-"""Receipts against a model that knows each event by itself: whatever is split, picked, repeated and forked, `outcome` says who failed which
-event and who has it; and what is sent again along the same ways says the same to those who come at its end."""
+"""Receipts against a model that knows each event by itself: whatever is split, picked, repeated and forked, `outcome`
+says who failed which event and who has it; and what is sent again along the same ways says the same to those who come
+at its end."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -157,7 +158,8 @@ def test_several_receipts_may_share_the_outcome_of_a_merged_block() -> None:
 
 
 def test_an_error_record_has_a_receipt_of_its_own() -> None:
-    """The sink that rejected has the events whose records were acked; the verdict on the others is known when they come again."""
+    """The sink that rejected has the events whose records were acked;
+    the verdict on the others is known when they come again."""
     settled: list[Receipt] = []
     whole = Receipt(settled.append, 2)
     record = whole.pick(None, tag=" !sink", name="sink", reasons=["bad", "worse"])

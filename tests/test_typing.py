@@ -1,4 +1,5 @@
-"""A user's type checker takes our connectors and a connector written as the how-to says, without pydantic's plugin."""
+"""A user's type checker takes our connectors and a connector written as the how-to says,
+without pydantic's plugin."""
 
 import subprocess
 import sys

@@ -10,8 +10,10 @@ from tests.unit import NoTests, tests_of as found_for
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for name in (
-        "walflow/wal/reader.py", "walflow/wal/deep/walk.py", "walflow/receipt.py", "walflow/plain.py", "connectors/http/body.py",
-        "tests/wal/test_reader.py", "tests/wal/test_reader_edges.py", "tests/wal/test_log.py", "tests/test_receipt.py",
+        "walflow/wal/reader.py", "walflow/wal/deep/walk.py", "walflow/receipt.py", "walflow/plain.py",
+        "connectors/http/body.py",
+        "tests/wal/test_reader.py", "tests/wal/test_reader_edges.py", "tests/wal/test_log.py",
+        "tests/test_receipt.py",
         "tests/connectors/test_http.py", "tests/connectors/test_http_body.py", "tests/connectors/test_https.py",
     ):  # fmt: skip
         path = tmp_path / name

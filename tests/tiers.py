@@ -1,5 +1,5 @@
-"""Which tests run when: `make quick` before each commit, `make test` before each push, `make nightly` once a day, and of
-it in each build what a change touches (tests/nightly).
+"""Which tests run when: `make quick` before each commit, `make test` before each push, `make nightly` once a day, and
+of it in each build what a change touches (tests/nightly).
 
 Each test has one tier, decided here when tests are collected, by the first line that holds:
 
@@ -11,7 +11,8 @@ Each test has one tier, decided here when tests are collected, by the first line
 6. Anything else: `quick`.
 
 Whether a test starts a process is read from its code: what it, its fixtures and its parameters reach by name in
-`tests`, `demo`, `bench` and `release`. A quick test that starts one by a way not seen here fails, and is told which mark it needs.
+`tests`, `demo`, `bench` and `release`. A quick test that starts one by a way not seen here fails, and is told which
+mark it needs.
 """
 
 import functools
@@ -51,7 +52,8 @@ def tier(item: pytest.Item) -> str | None:
 
 
 def cannot_match(file: Path, expression: str) -> bool:
-    """Whether no test of the file is chosen by `-m expression`, because its text has not what a mark of the expression needs."""
+    """Whether no test of the file is chosen by `-m expression`,
+    because its text has not what a mark of the expression needs."""
     needed = [NEEDS[word] for word in expression.split(" and ") if word in NEEDS]
     return any(text not in _text(file) for text in needed)
 

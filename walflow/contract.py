@@ -148,7 +148,8 @@ class Connector(BaseModel):
         return self.ports
 
     def how_to_use(self, port: str) -> str:
-        """What to write so that this instance has this port, if its type has it: the hint of the mistake of a link to it."""
+        """What to write so that this instance has this port, if its type has it:
+        the hint of the mistake of a link to it."""
         return ""
 
     def sink_codec(self, codec: Codec | None) -> Codec | None:
@@ -213,8 +214,8 @@ class HostSettings(BaseModel):
 
 
 class PipelineHost(Connector):
-    """A connector that keeps what reaches it, and runs a pipeline on that. The entry-point group `walflow.roles` names
-    it as `engine`; then its type is a place where pipelines may run."""
+    """A connector that keeps what reaches it, and runs a pipeline on that. The entry-point group `walflow.roles`
+    names it as `engine`; then its type is a place where pipelines may run."""
 
     settings: ClassVar[type[HostSettings]]
 

@@ -1,12 +1,13 @@
 """Receipts: they tell the source of a block what became of each of its events.
 
-A receipt settles once, when every copy of the block has an outcome. If all copies were acked, that is all that is ever asked, and
-nothing else is kept. If one failed, `outcome()` says by event who failed it and who has it: a source sends again only what failed, and
-with it what is known of who has it (`Delivered`), so that a receiver never gets an event twice within one run.
+A receipt settles once, when every copy of the block has an outcome. If all copies were acked, that is all that is
+ever asked, and nothing else is kept. If one failed, `outcome()` says by event who failed it and who has it: a source
+sends again only what failed, and with it what is known of who has it (`Delivered`), so that a receiver never gets an
+event twice within one run.
 
-A copy may be cut into parts (`split`), or some of its events may go on without the others, or as several (`pick`). A part has a receipt
-of its own, whose events have numbers of their own. `Numbering` translates between both. Sets of events are integers, one bit an event:
-they are made when a receipt has failed, and not before.
+A copy may be cut into parts (`split`), or some of its events may go on without the others, or as several (`pick`). A
+part has a receipt of its own, whose events have numbers of their own. `Numbering` translates between both. Sets of
+events are integers, one bit an event: they are made when a receipt has failed, and not before.
 """
 
 import warnings
@@ -46,8 +47,8 @@ def segments(sets: Sequence[Bits], count: int) -> Iterator[tuple[int, int, tuple
 
 
 class Delivered(NamedTuple):
-    """What is known of events that are sent again. `has`: which of them a receiver has, by its name. `refused`: which of them a sink
-    has rejected, and why; their error records have not been acked everywhere."""
+    """What is known of events that are sent again. `has`: which of them a receiver has, by its name. `refused`: which
+    of them a sink has rejected, and why; their error records have not been acked everywhere."""
 
     has: Mapping[str, Bits]
     refused: Mapping[str, Mapping[int, str]]
@@ -71,8 +72,9 @@ def refused_by(refused: Mapping[str, Mapping[int, str]], way: str = "") -> Bits:
 
 
 class Outcome(NamedTuple):
-    """What became of the events of a settled receipt. `failed`: those that a receiver lacks. `by`: which a receiver failed, by its name
-    (None: not known whose copy was lost). `has`: which it has acked, now or before. `refused`: as in `Delivered`."""
+    """What became of the events of a settled receipt. `failed`: those that a receiver lacks. `by`: which a receiver
+    failed, by its name (None: not known whose copy was lost). `has`: which it has acked, now or before.
+    `refused`: as in `Delivered`."""
 
     failed: Bits
     by: Mapping[str | None, Bits]
@@ -94,12 +96,14 @@ def sink_of(name: str) -> str:
 
 
 class Numbering:
-    """How the events of a part are counted in its whole: those of `numbers`, or those from `start` on. `only`: no others.
+    """How the events of a part are counted in its whole: those of `numbers`, or those from `start` on. `only`: no
+    others.
 
-    `tag`: what the names of the part's receivers get in the whole, because the same sink may be reached by another way too. `repeats`: an
-    event of the whole may be several events of the part; these are told apart by their order. `name`: who has the event in
-    the whole once the part has all of it. `reasons`: the part are the error records of events that `name` has rejected. `way`: what the
-    names of sinks that have rejected an event get in the whole, because the event could have taken another way, and must not now."""
+    `tag`: what the names of the part's receivers get in the whole, because the same sink may be reached by another
+    way too. `repeats`: an event of the whole may be several events of the part; these are told apart by their order.
+    `name`: who has the event in the whole once the part has all of it. `reasons`: the part are the error records of
+    events that `name` has rejected. `way`: what the names of sinks that have rejected an event get in the whole,
+    because the event could have taken another way, and must not now."""
 
     __slots__ = ("name", "numbers", "only", "reasons", "repeats", "start", "tag", "way")
 
@@ -211,8 +215,8 @@ class Receipt:
 
     A node that sends a block to n receivers first calls `fork(n - 1)`. `settled` is called exactly once, possibly
     inside the call that sent the block: guard against re-entry. Then `cause` is None for an ack, otherwise the first
-    failure. `delivered`: of events that are sent again, who has them already. A receipt that is collected without an outcome
-    fails its block and warns.
+    failure. `delivered`: of events that are sent again, who has them already. A receipt that is collected without an
+    outcome fails its block and warns.
     """
 
     __slots__ = (
@@ -286,8 +290,8 @@ class Receipt:
             self.settled(self)
 
     def split(self, sizes: Sequence[int]) -> list["Receipt"]:
-        """Receipts for the parts, in order, instead of the one copy that the caller holds. No parts, of a block without events: it is
-        acked."""
+        """Receipts for the parts, in order, instead of the one copy that the caller holds. No parts, of a block
+        without events: it is acked."""
         if not sizes:
             self.ack()
             return []
@@ -311,15 +315,16 @@ class Receipt:
         reasons: Sequence[str] | None = None,
         way: str = "",
     ) -> "Receipt":
-        """A receipt for these events (None: all) instead of the one copy that the caller holds; the copy says nothing of the others. To
-        keep others, `fork` first. The rest as `Numbering` has it."""
+        """A receipt for these events (None: all) instead of the one copy that the caller holds; the copy says nothing
+        of the others. To keep others, `fork` first. The rest as `Numbering` has it."""
         link = Numbering(0, numbers, tag=tag, repeats=repeats, name=name, reasons=reasons, way=way)
         count = self.count if numbers is None else len(numbers)
         known = None if self.delivered is None else link.down(self.delivered, count)
         return Receipt(self._part_settled, count, None, known, link)
 
     def join(self, part: "Receipt", link: Numbering = WHOLE) -> None:
-        """The outcome of the one copy that the caller holds is that of `part`, which is settled. Several receipts may join one."""
+        """The outcome of the one copy that the caller holds is that of `part`, which is settled.
+        Several receipts may join one."""
         self._add(part, link)
         if part.cause is not None and self.cause is None and link.up(part.outcome().failed, self.count):
             self.cause = part.cause

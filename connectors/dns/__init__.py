@@ -1,4 +1,5 @@
-"""Lookups in the Domain Name System, by dnspython (the extra `[dns]`). `client` is the connector, `looking_up` one run of it."""
+"""Lookups in the Domain Name System, by dnspython (the extra `[dns]`).
+`client` is the connector, `looking_up` one run of it."""
 
 from walflow import WalflowError, lacks
 

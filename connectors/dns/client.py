@@ -21,8 +21,8 @@ class DnsClientKeys(Connector):
 
     servers: tuple[str, ...] = Field(
         default=(),
-        description="host:port of the name servers, by their IP addresses. The default port is 53. Default: the system's "
-        "(`/etc/resolv.conf`).",
+        description="host:port of the name servers, by their IP addresses. The default port is 53. Default: the "
+        "system's (`/etc/resolv.conf`).",
         examples=[["127.0.0.1:5353"]],
     )
     timeout: int = Field(
@@ -47,10 +47,11 @@ class DnsClientKeys(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = [] if behind_log else [Risk("no-log", "lookups that are not answered when walflow stops are lost")]
         return Guarantee(
-            source="the event of a lookup is acked once its answer is. If a sink fails the answer, a log upstream sends the event "
-            "again, and the name is looked up again",
-            sink="a name that does not exist, or has no record of the type, is rejected. A lookup without an answer in time is made "
-            "again. It fails when other names have answers and it has none, three times: a log upstream sends its event again",
+            source="the event of a lookup is acked once its answer is. If a sink fails the answer, a log upstream "
+            "sends the event again, and the name is looked up again",
+            sink="a name that does not exist, or has no record of the type, is rejected. A lookup without an answer "
+            "in time is made again. It fails when other names have answers and it has none, three times: a log "
+            "upstream sends its event again",
             warnings=tuple(warnings),
         )
 

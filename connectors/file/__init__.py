@@ -34,38 +34,39 @@ Mode = Literal["read", "write", "truncate", "overwrite", "append"]
 class File(Connector):
     """Reads a file from beginning to end, follows files as they grow, or writes one.
 
-    With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories). walflow recognises a file by its
-    inode and its bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end, then
-    the file that has its name now. If a file is cut or overwritten, walflow reads it from its beginning. If it was copied
-    before the cut (`copytruncate`) and the pattern matches the copy, walflow reads there what it had not read before the cut. A
-    last line without a newline waits until it has one ([how to follow log files](../../howto/follow-log-files.md)). Compressed files
-    (`.gz`, `.xz`, `.zst`, `.lz4`) are read once; one that was followed before it was compressed is not read again.
+    With `follow`, `path` may be a pattern (`*`, `?`, `[…]`, `**` for any directories). walflow recognises a file by
+    its inode and its bytes, not by its name. If a file is renamed (as by `logrotate`), walflow reads it to its end,
+    then the file that has its name now. If a file is cut or overwritten, walflow reads it from its beginning. If it
+    was copied before the cut (`copytruncate`) and the pattern matches the copy, walflow reads there what it had not
+    read before the cut. A last line without a newline waits until it has one ([how to follow log
+    files](../../howto/follow-log-files.md)). Compressed files (`.gz`, `.xz`, `.zst`, `.lz4`) are read once; one that
+    was followed before it was compressed is not read again.
 
-    If the file to read does not exist, walflow tries again after 0.1 s, later every 10 s, until it exists, also with `exit`.
-    Meanwhile the daemon is not ready, and the log line `connector failed` and `walflow status` name the file. With
-    `follow`, a file that does not exist is no error: it is read once it is there.
+    If the file to read does not exist, walflow tries again after 0.1 s, later every 10 s, until it exists, also with
+    `exit`. Meanwhile the daemon is not ready, and the log line `connector failed` and `walflow status` name the file.
+    With `follow`, a file that does not exist is no error: it is read once it is there.
 
     To rotate a file that walflow writes: rename it within its directory, then send SIGHUP, as `logrotate` does with
-    `delaycompress` ([an example](../../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the renamed file.
-    Without SIGHUP, walflow goes on in the new file as soon as another program has made one; if none has after one second,
-    walflow makes it.
+    `delaycompress` ([an example](../../howto/run-as-a-service.md#rotate-files)). Until SIGHUP, events go to the
+    renamed file. Without SIGHUP, walflow goes on in the new file as soon as another program has made one; if none has
+    after one second, walflow makes it.
 
     Other programs may append whole lines, each with one write (`O_APPEND`, as `>>` in a shell does). All modes but
-    `overwrite` write at the end of the file only, so no program writes over another. In mode `overwrite` no other program
-    should write to the file.
+    `overwrite` write at the end of the file only, so no program writes over another. In mode `overwrite` no other
+    program should write to the file.
 
-    `sed -i`, most editors and `mv new out.log` replace the file. walflow logs a warning and goes on in the new file; a
-    batch that is not acked yet is written again there. Events that walflow wrote after the editor had read the file are
-    not in the new file: they are lost. An editor that reads while walflow writes may copy a part of a line; walflow ends
-    that line, and goes on behind it.
+    `sed -i`, most editors and `mv new out.log` replace the file. walflow logs a warning and goes on in the new file;
+    a batch that is not acked yet is written again there. Events that walflow wrote after the editor had read the file
+    are not in the new file: they are lost. An editor that reads while walflow writes may copy a part of a line;
+    walflow ends that line, and goes on behind it.
 
-    `copytruncate`, `truncate` and `> out.log` cut the file. walflow logs a warning and goes on at the new end, without a
-    hole and without a torn line. Events written between the copy and the cut are lost; after a crash, events of the copy
-    may come again.
+    `copytruncate`, `truncate` and `> out.log` cut the file. walflow logs a warning and goes on at the new end,
+    without a hole and without a torn line. Events written between the copy and the cut are lost; after a crash,
+    events of the copy may come again.
 
-    In mode `append`, a start looks for the file that walflow wrote to last, by its inode, in the directory of `path`. If
-    that file was renamed, walflow finishes it there, and no event comes twice. If it is not in the directory (`olddir`,
-    `compress` without `delaycompress`, removed), a warning says how many events may come again.
+    In mode `append`, a start looks for the file that walflow wrote to last, by its inode, in the directory of `path`.
+    If that file was renamed, walflow finishes it there, and no event comes twice. If it is not in the directory
+    (`olddir`, `compress` without `delaycompress`, removed), a warning says how many events may come again.
     """
 
     ports: ClassVar[Ports] = Ports()
@@ -73,14 +74,14 @@ class File(Connector):
 
     path: str = Field(
         min_length=1,
-        description="The file. A relative path is relative to the daemon's working directory. With `follow`, it may be a "
-        "pattern; `[[]` matches `[`.",
+        description="The file. A relative path is relative to the daemon's working directory. With `follow`, it may "
+        "be a pattern; `[[]` matches `[`.",
     )
     mode: Mode = Field(
         description="`read`: reads the file once, from its beginning. `truncate` (or `write`): empties it at every "
         "start, then writes. `overwrite`: writes over its content from the beginning at every start, and keeps the "
-        "content after that. `append`: writes after its content, and stores in `.NAME.walflow` beside it which events "
-        "are in it."
+        "content after that. `append`: writes after its content, "
+        "and stores in `.NAME.walflow` beside it which events are in it."
     )
     chunk_size: Size = Field(
         default=8192,
@@ -102,48 +103,50 @@ class File(Connector):
     follow: bool = Field(
         default=False,
         examples=[False, True],
-        description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The only "
-        "preprocessor may then be `separate` or `multiline`.",
+        description="For `read`: whether walflow goes on reading as the file grows, and after it is renamed. The "
+        "only preprocessor may then be `separate` or `multiline`.",
     )
     read_from: Literal["beginning", "end"] = Field(
         default="beginning",
-        description="For `follow`: where the very first start begins in the files that exist then. Files that are found later are read "
-        "from their beginning. A restart continues where the last run ended.",
+        description="For `follow`: where the very first start begins in the files that exist then. Files that are "
+        "found later are read from their beginning. A restart continues where the last run ended.",
     )
     poll_interval: int = Field(
         default=250_000_000,
         ge=1_000_000,
-        description="For `follow`: nanoseconds between two checks of which files exist and how long they are. walflow checks less "
-        "often if a check takes longer than a fifth of this.",
+        description="For `follow`: nanoseconds between two checks of which files exist and how long they are. "
+        "walflow checks less often if a check takes longer than a fifth of this.",
     )
     rotate_wait: int = Field(
         default=10_000_000_000,
         ge=0,
-        description="For `follow`: nanoseconds without growth after which a renamed or removed file is closed. A last line without "
-        "a newline is then sent.",
+        description="For `follow`: nanoseconds without growth after which a renamed or removed file is closed. A "
+        "last line without a newline is then sent.",
     )
     max_open_files: int = Field(
         default=512,
         ge=1,
-        description="For `follow`: the most files that are open at a time. Beyond it, the files that have not grown for longest are "
-        "closed, and opened again when they grow.",
+        description="For `follow`: the most files that are open at a time. Beyond it, the files that have not grown "
+        "for longest are closed, and opened again when they grow.",
     )
     state: str = Field(
         default="followed",
         min_length=1,
-        description="For `follow`: the directory of the checkpoint. The file in it is named after the flow and the connector.",
+        description=(
+            "For `follow`: the directory of the checkpoint. The file in it is named after the flow and the connector."
+        ),
     )
 
     delete: bool = Field(
         default=False,
-        description="For `follow`: whether a file is deleted once it is read to its end, has not grown for `rotate_wait`, and all "
-        "its events are acked or rejected. For a directory into which complete files are put.",
+        description="For `follow`: whether a file is deleted once it is read to its end, has not grown for "
+        "`rotate_wait`, and all its events are acked or rejected. For a directory into which complete files are put.",
     )
     move_to: str | None = Field(
         default=None,
         min_length=1,
-        description="For `follow`: a directory on the same file system, to which such a file is moved. If it has a file of that "
-        "name, a number is added to the name.",
+        description="For `follow`: a directory on the same file system, to which such a file is moved. If it has a "
+        "file of that name, a number is added to the name.",
     )
 
     # both outlive a run: a restart of the connector alone keeps what is in the file
@@ -221,8 +224,8 @@ class File(Connector):
             return Guarantee(source=_followed(self.path) + self._disposal())
         if self.mode == "read":
             return Guarantee(
-                source=f"{self.path} is read from its beginning at every start: events that were read before a restart "
-                "come again. An event that a sink fails comes again only after a restart"
+                source=f"{self.path} is read from its beginning at every start: events that were read before a "
+                "restart come again. An event that a sink fails comes again only after a restart"
             )
         synced = self._syncs(behind_log)
         ack = "an event is acked after it was written"
@@ -278,7 +281,10 @@ class File(Connector):
             return ""
         done = "deleted" if self.move_to is None else f"moved to {self.move_to}"
         wait = f"{self.rotate_wait / 1e9:g} s"
-        return f". A file that has not grown for {wait} is {done} after its last ack; what is written to it later is not read"
+        return (
+            f". A file that has not grown for {wait} is {done} after its last ack; "
+            "what is written to it later is not read"
+        )
 
     def _following(self) -> Following:
         return Following(
@@ -305,9 +311,12 @@ class File(Connector):
 
 
 def _followed(path: str) -> str:
-    said = f"each event of {path} is sent until every sink has acked or rejected it, also after a crash of walflow. After a "
-    said += "crash, or after a sink failed events, at most the last 32 MiB that were read come again. Data that another process "
-    return said + "cuts off, or removes while walflow does not have the file open, is lost if it was not read before"
+    return (
+        f"each event of {path} is sent until every sink has acked or rejected it, also after a crash of walflow. "
+        "After a crash, or after a sink failed events, at most the last 32 MiB that were read come again. Data that "
+        "another process cuts off, or removes while walflow does not have the file open, "
+        "is lost if it was not read before"
+    )
 
 
 def _after_a_crash(behind_log: bool, synced: bool) -> str:
@@ -315,9 +324,9 @@ def _after_a_crash(behind_log: bool, synced: bool) -> str:
     if not behind_log:
         return f"{torn}. After a power cut {'no line is torn' if synced else 'the last lines may be torn'}"
     once = (
-        f"{torn}, and none comes twice if one path leads here from the log, and nothing on it takes events out, as a filter "
-        "does; also if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last lines may "
-        "come twice, and the file that was moved may end in a torn line"
+        f"{torn}, and none comes twice if one path leads here from the log, and nothing on it takes events out, as a "
+        "filter does; also if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or "
+        "compressed just before, its last lines may come twice, and the file that was moved may end in a torn line"
     )
     if synced:
         return f"{once}. After a power cut no line is torn or lost, and the last ones may come twice"

@@ -117,8 +117,8 @@ class AppendedFile(Output):
                 return
         if state.ranges or state.intent is not None:
             self.notes.append(
-                f"{self.path} is not the file that walflow wrote to last, and that one is not in its directory: up to "
-                f"{events_of(state)} events that it got last may come again"
+                f"{self.path} is not the file that walflow wrote to last, and that one is not in its directory: up "
+                f"to {events_of(state)} events that it got last may come again"
             )
 
     def _finish(self, path: str, sidecar: Sidecar, state: State) -> bool:

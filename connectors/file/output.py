@@ -1,5 +1,5 @@
-"""A file that is written at its end, batch by batch; each batch is written completely or not at all. All functions here
-may block: they run on the sink's thread."""
+"""A file that is written at its end, batch by batch; each batch is written completely or not at all. All functions
+here may block: they run on the sink's thread."""
 
 import errno
 import os
@@ -25,7 +25,8 @@ class CannotWrite(WalflowError):
 @dataclass(slots=True)
 class FileBatch:
     """Blocks that are written together. `separator`: what stands between them and an unended line before them,
-    empty where their framing has none. `adds`: their positions; `acked_below`: per log, what will not be asked for again."""
+    empty where their framing has none. `adds`: their positions;
+    `acked_below`: per log, what will not be asked for again."""
 
     blocks: list[Block] = field(default_factory=list[Block])
     parts: list[bytes] = field(default_factory=list[bytes])
@@ -52,8 +53,8 @@ class Output:
     """The modes that keep no memory: `truncate`, here.
 
     `size` is where the next batch goes. Other processes may write to the file too: all writes are at its end, so what
-    they append is kept, and what they cut is gone. They may also rename it, replace it or remove it: before a batch is
-    written and after it was synced, the path must still name this file, or else the file must have another name. A
+    they append is kept, and what they cut is gone. They may also rename it, replace it or remove it: before a batch
+    is written and after it was synced, the path must still name this file, or else the file must have another name. A
     batch that went to a file without a name, or was cut off, is written again before it is acked. `notes` are
     messages for the log.
     """
@@ -216,8 +217,9 @@ class Output:
     # other processes at the same path
 
     def _opened(self) -> tuple[int, int]:
-        """The file at the path now, and its size. One that was renamed is written on to until SIGHUP, or until another
-        one is at the path, which the process that renamed it may be about to make: at the latest for a second."""
+        """The file at the path now, and its size. One that was renamed is written on to until SIGHUP, or until
+        another one is at the path, which the process that renamed it may be about to make:
+        at the latest for a second."""
         if self._fd is not None:
             there = self._disk.look(self.path)
             if there is not None and there.identity == self._identity:
@@ -275,8 +277,8 @@ class Output:
             if more.start != landed.end:
                 self._torn = more
                 raise CannotWrite(
-                    f"cannot write {self.path}: another process wrote into the middle of a batch, so a torn line ends "
-                    f"at byte {landed.end}"
+                    f"cannot write {self.path}: another process wrote into the middle of a batch, so a torn line "
+                    f"ends at byte {landed.end}"
                 )
             landed = self._torn = Landed(landed.start, more.end)
         return landed

@@ -115,8 +115,8 @@ def events_of(state: State) -> int:
 def _find(intent: WriteIntent, planned: int, size: int, read: Read) -> tuple[int, int] | None:
     """Where behind `planned` the batch begins, and how many bytes are proven to be its. None: nothing of it is there.
 
-    A killed write ends at a page, nearly always, which proves it. So if the bytes at `planned` do not even begin as the
-    batch does, it comes behind what other processes appended meanwhile, or it is not there.
+    A killed write ends at a page, nearly always, which proves it. So if the bytes at `planned` do not even begin as
+    the batch does, it comes behind what other processes appended meanwhile, or it is not there.
     """
     proven = _proven(intent, planned, planned, size, read)
     if proven or not intent.head:

@@ -102,7 +102,8 @@ class Sidecar:
         return self._lock.is_in_place()
 
     def keep(self, state: State) -> None:
-        """Makes it anew with this state, if it was removed or replaced. Raises CannotWrite: another process has the new one."""
+        """Makes it anew with this state, if it was removed or replaced.
+        Raises CannotWrite: another process has the new one."""
         if self._lock.is_in_place():
             return
         try:
@@ -166,8 +167,8 @@ def _encode(state: State, generation: int) -> bytes:
 
 
 def _with_less(state: State) -> State:
-    """The state with fewer ranges. An event that is not known to be in the file comes twice, so only this knowledge may
-    be dropped."""
+    """The state with fewer ranges. An event that is not known to be in the file comes twice, so only this knowledge
+    may be dropped."""
     ranges = WrittenPositions(state.ranges)
     if ranges:
         ranges.forget_lowest()

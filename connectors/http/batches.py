@@ -110,8 +110,8 @@ def _parcel(blocks: Sequence[Block], first: str) -> Parcel:
 
 
 def _places(block: Block) -> Sequence[str]:
-    """Where each event is in its log, "" for each where there is none. Events of one position are told apart by their number
-    there; where a filter has removed some, by their number in the block."""
+    """Where each event is in its log, "" for each where there is none. Events of one position are told apart by their
+    number there; where a filter has removed some, by their number in the block."""
     origin = block.origin
     if origin is None:
         return [""] * block.frames.count

@@ -65,8 +65,8 @@ def judged_at_once(body: bytes, kind: Kind, codec: Codec, limits: BodyLimits) ->
 def judge(
     body: bytes, kind: Kind, out: Outlet, codec: Codec, limits: BodyLimits, *, all_or_none: bool
 ) -> Generator[None, None, Judged]:
-    """In turns: it yields where others may have theirs. Raises HttpRefusal, with `all_or_none` also for the first events
-    that are bad."""
+    """In turns: it yields where others may have theirs. Raises HttpRefusal, with `all_or_none` also for the first
+    events that are bad."""
     unit = "line" if kind == "lines" else "event"
     refused: list[RefusedEvent] = []
     found: list[Frames] = []
@@ -88,7 +88,8 @@ def judge(
 
 
 def _judge(part: _Slice, kind: Kind, codec: Codec, limit: int, refused: list[RefusedEvent]) -> Frames | None:
-    # An empty line is no JSON, so there it is looked for only in what is bad: the search costs half of the validation.
+    # An empty line is no JSON, so there it is looked for only in what is bad: the search costs half of the
+    # validation.
     if kind == "lines" and (codec.name != "json" or b"\r" in part.frames.data):
         part = _with_content(part)
     good = _all_good(part.frames, codec, limit)

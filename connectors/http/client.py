@@ -39,21 +39,22 @@ class HttpClientKeys(AtUrl):
     method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="The method of the requests.")
     headers: Mapping[str, str | Sequence[str]] = Field(
         default={},
-        description="More headers of each request: a string each, or an array where a header has several values. For a "
-        "secret, use `token`.",
+        description="More headers of each request: a string each, or an array where a header has several values. "
+        "For a secret, use `token`.",
     )
     mime_mapping: MimeMapping | None = Field(
         default=None,
-        description="Codecs by media type: of the requests by the `Content-Type` in `headers`, of an answer by its own. "
-        '`"*/*"` stands for all other types. Without it, they have `codec`.',
+        description="Codecs by media type: of the requests by the `Content-Type` in `headers`, of an answer by its "
+        'own. `"*/*"` stands for all other types. Without it, they have `codec`.',
         examples=[{"application/json": "json", "*/*": "string"}],
     )
     token: BearerToken = None
     tls: TlsToPeer = False
     batch: Literal["event", "lines", "array"] = Field(
         default="event",
-        description="What a request holds. `event`: one event. `lines`: events, each on a line (application/x-ndjson). "
-        "`array`: events as a JSON array. For the last two, the codec must be json, without postprocessors.",
+        description="What a request holds. `event`: one event. `lines`: events, each on a line "
+        "(application/x-ndjson). `array`: events as a JSON array. For the last two, the codec must be json, "
+        "without postprocessors.",
     )
     max_batch_events: int = Field(default=1000, ge=1, description="The most events of a batch.")
     max_batch_bytes: Size = Field(
@@ -63,20 +64,21 @@ class HttpClientKeys(AtUrl):
         default=1,
         ge=1,
         le=1000,
-        description="How many requests may wait for their answers. With 1, the server gets the events in order, as long as "
-        "none fails again and again.",
+        description="How many requests may wait for their answers. With 1, the server gets the events in order, as "
+        "long as none fails again and again.",
     )
     order_by: str | None = Field(
         default=None,
         min_length=1,
-        description="With a larger `concurrency`: the member of the event, as `user.id`, by which the server gets events in "
-        "order. A request waits for the answers of all before it with an equal value; events without it count as equal. The "
-        "codec must be json, without postprocessors.",
+        description="With a larger `concurrency`: the member of the event, as `user.id`, by which the server gets "
+        "events in order. A request waits for the answers of all before it with an equal value; events without it "
+        "count as equal. The codec must be json, without postprocessors.",
     )
     responses: bool = Field(
         default=False,
-        description="Whether the body of each answer with 2xx is an event, which leaves by `out`. It has the metadata "
-        "`$response` and, if the request's first event had one, `$correlation`. Without a body, the event is `null`.",
+        description="Whether the body of each answer with 2xx is an event, which leaves by `out`. It has the "
+        "metadata `$response` and, if the request's first event had one, `$correlation`. Without a body, "
+        "the event is `null`.",
     )
     max_response_bytes: int = Field(
         default=1 << 20,
@@ -89,8 +91,8 @@ class HttpClientKeys(AtUrl):
     attempts: int = Field(
         default=3,
         ge=1,
-        description="How many failures of an event count before it fails: a log then sends it again later. A failure counts "
-        "only if another request has succeeded since the one before, so an outage counts nothing.",
+        description="How many failures of an event count before it fails: a log then sends it again later. A failure "
+        "counts only if another request has succeeded since the one before, so an outage counts nothing.",
     )
     reconnect: Reconnect = Field(
         default=Reconnect(),
@@ -182,14 +184,14 @@ class HttpClientKeys(AtUrl):
         if self.responses:
             answered += ", and the events of the answer are acked"
             source = (
-                "the events of a request are acked once those of its answer are. If a sink fails these, the request fails: a log "
-                "upstream sends it again, with the same Idempotency-Key"
+                "the events of a request are acked once those of its answer are. If a sink fails these, the request "
+                "fails: a log upstream sends it again, with the same Idempotency-Key"
             )
         return Guarantee(
             source=source,
             sink=f"an event is acked when {answered}. An event that is answered with 4xx is rejected "
-            "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with the same "
-            "Idempotency-Key, unless a restart or a failure divides a batch in another way",
+            "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with the "
+            "same Idempotency-Key, unless a restart or a failure divides a batch in another way",
             warnings=tuple(warnings),
         )
 

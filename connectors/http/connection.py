@@ -31,7 +31,8 @@ class RequestTaker(Protocol):
         ...
 
     def take(self, request: HttpRequest) -> None:
-        """All of it has come. It is answered by `reply` of its connection, possibly within this call. Raises HttpRefusal."""
+        """All of it has come. It is answered by `reply` of its connection, possibly within this call.
+        Raises HttpRefusal."""
         ...
 
     def refused(self, refusal: HttpRefusal) -> HttpReply: ...

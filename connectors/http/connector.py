@@ -9,8 +9,8 @@ from walflow.net import Address, listen_tcp, warn_if_open
 
 
 class HttpClient(HttpClientKeys):
-    """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of the
-    answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
+    """A sink that sends each event, or a batch of events, as an HTTP request. With `responses` it is the source of
+    the answers too. Redirects are not followed, and no proxy is used, also if the environment names one.
 
     What each answer means for the events is [below](#answers-that-http_client-gets)."""
 
@@ -22,11 +22,11 @@ class HttpServer(HttpServerKeys):
     """A source of HTTP requests. The body of a POST, PUT or PATCH is one event or many, and is answered once they are
     acked: by the log behind the connector, or by every sink behind it if there is no log. The path, any, is metadata.
 
-    Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its request.
-    Then GET and DELETE are taken too.
+    Where something is linked to `in`, the flow makes the answers: an event that comes back is the answer of its
+    request. Then GET and DELETE are taken too.
 
-    [All answers](#answers-of-http_server) are below, with what each means for the events, and [the metadata](#metadata) of an
-    event."""
+    [All answers](#answers-of-http_server) are below, with what each means for the events, and [the
+    metadata](#metadata) of an event."""
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         for warning in self.guarantee(behind_log=False).warnings:

@@ -16,7 +16,8 @@ class RestNotSent(Exception):
 
 
 class RequestOutcome:
-    """Of all events of a request. `cause`: why they failed; None: all are acked. `reply`: the answer that the flow made."""
+    """Of all events of a request. `cause`: why they failed; None: all are acked.
+    `reply`: the answer that the flow made."""
 
     __slots__ = ("_waiting", "cause", "reply", "settled")
 

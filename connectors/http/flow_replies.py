@@ -1,7 +1,7 @@
 """Answers that the flow makes: an event that comes back is the answer of its request, or a part of it.
 
-Each event of a request has the request's number in its metadata, `$http_server.request_id`. What comes back with that number
-is kept until all of it is here, and then sent as one answer.
+Each event of a request has the request's number in its metadata, `$http_server.request_id`. What comes back with that
+number is kept until all of it is here, and then sent as one answer.
 """
 
 import secrets

@@ -16,8 +16,8 @@ REPLY_BYTES: Final = 64 << 20  # of answers that flows made, all together
 
 
 class LoggedKey(msgspec.Struct, frozen=True):
-    """What the metadata of each event of a request has of its key. `number`: of the request. Two of one key that were both
-    broken off are not one whole."""
+    """What the metadata of each event of a request has of its key. `number`: of the request. Two of one key that were
+    both broken off are not one whole."""
 
     key: str
     digest: str
@@ -35,7 +35,8 @@ class KnownRequest(NamedTuple):
 
 
 class KeyWindow:
-    """The last `most` keys of the last `seconds`, in memory. A request that failed is forgotten: it may come again."""
+    """The last `most` keys of the last `seconds`, in memory.
+    A request that failed is forgotten: it may come again."""
 
     def __init__(self, seconds: float, most: int, clock: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -66,8 +67,8 @@ class KeyWindow:
         outcome.then(lambda: self._settled(key, known))
 
     def recall(self, events: Iterable[Recalled], reply: HttpReply | None) -> int:
-        """Keys of requests of an earlier run, all of whose events are in the log. Returns how many. `reply`: their answer, if
-        it is not the usual one."""
+        """Keys of requests of an earlier run, all of whose events are in the log. Returns how many. `reply`: their
+        answer, if it is not the usual one."""
         counts: Tally[LoggedKey] = Tally()
         newest: dict[LoggedKey, int] = {}
         for value, of_them, ingest_ns in events:

@@ -1,7 +1,7 @@
 """What all requests together may hold: bodies that are being read, and events that are not acked yet.
 
-A client that sends its body slowly must not keep the others out. So where there is no room, the request that has been read
-longest makes it: a good client's body is there soon.
+A client that sends its body slowly must not keep the others out. So where there is no room, the request that has been
+read longest makes it: a good client's body is there soon.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,8 @@ class RequestMemory:
         return f"<RequestMemory {self.held} of {self.limit} bytes, {len(self._reading)} being read>"
 
     def begin(self, size: int, give_up: Callable[[HttpRefusal], None]) -> "BodyReading":
-        """`size`: what the request holds from the start. `give_up`: called if it has to make room. Raises HttpRefusal."""
+        """`size`: what the request holds from the start. `give_up`: called if it has to make room.
+        Raises HttpRefusal."""
         reading = BodyReading(self, give_up)
         try:
             reading.add(size)

@@ -49,8 +49,8 @@ class HttpReply(NamedTuple):
 
 
 class HttpRefusal(Exception):
-    """`later`: the client may send the same request again, and is told after how many seconds. `closes`: what follows on
-    this connection is not read."""
+    """`later`: the client may send the same request again, and is told after how many seconds. `closes`: what follows
+    on this connection is not read."""
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ SLICE: Final = 4096  # bytes read ahead of what is answered: as many requests as
 
 
 class RequestParser:
-    """`queue`: the requests whose heads have come, the first one first; its user takes them out. `begun` is called with
-    each of them."""
+    """`queue`: the requests whose heads have come, the first one first; its user takes them out. `begun` is called
+    with each of them."""
 
     __slots__ = ("_at", "_begun", "_data", "_llhttp", "_long", "_reading", "_resumed", "_unended", "queue")
 
@@ -88,8 +88,8 @@ class RequestParser:
                 return
 
     def _stay(self) -> None:
-        """The client would like another protocol: Java's sends this with each first request. We stay with this one, which is
-        allowed. llhttp takes what follows for the other protocol, so a new one is told what it is."""
+        """The client would like another protocol: Java's sends this with each first request. We stay with this one,
+        which is allowed. llhttp takes what follows for the other protocol, so a new one is told what it is."""
         request = self._reading
         assert request is not None
         if request.refusal is not None:  # the method CONNECT, for instance

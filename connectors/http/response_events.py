@@ -44,8 +44,8 @@ class ResponseEvents:
     async def send(
         self, body: bytes, content_type: str, meta: Mapping[str, object], problem: str, settled: Settled
     ) -> None:
-        """Returns once they are in the flow. `problem`: why there is none. `settled` gets the first failure, or None. If this
-        is cancelled, nothing was sent, and `settled` is not called."""
+        """Returns once they are in the flow. `problem`: why there is none. `settled` gets the first failure, or None.
+        If this is cancelled, nothing was sent, and `settled` is not called."""
         codec = self._out.codec if self._types is None else self._types.codec_of(content_type)
         good, bad = self._judged(body, codec, problem)
         sizes = [*([good.count] if good is not None else []), *[1] * len(bad)]

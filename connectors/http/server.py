@@ -31,27 +31,28 @@ class HttpServerKeys(AtUrl, Exposed):
     token: BearerToken = None
     answer: Literal["acked", "taken"] = Field(
         default="acked",
-        description="When a request is answered. `acked`: with 200, once all its events are acked. `taken`: with 202, "
-        "once its events are valid and in the flow.",
+        description="When a request is answered. `acked`: with 200, once all its events are acked. `taken`: with "
+        "202, once its events are valid and in the flow.",
     )
     refuse: Literal["request", "events"] = Field(
         default="request",
-        description="What a bad event costs. `request`: the request is answered with 400, which names the bad lines or "
-        "events, and nothing of it is taken. `events`: the good events are taken, and the answer lists the bad ones. A "
-        "list has at most 100 of them.",
+        description="What a bad event costs. `request`: the request is answered with 400, which names the bad lines "
+        "or events, and nothing of it is taken. `events`: the good events are taken, and the answer lists the bad "
+        "ones. A list has at most 100 of them.",
     )
     mime_mapping: MimeMapping | None = Field(
         default=None,
-        description="Codecs by media type: of a request by its `Content-Type`, of an answer by that of `$response.headers`. "
-        '`"*/*"` stands for all other types. Without it, they have `codec`. Events then are not all in one codec, so '
-        "there are no postprocessors.",
+        description="Codecs by media type: of a request by its `Content-Type`, of an answer by that of "
+        '`$response.headers`. `"*/*"` stands for all other types. Without it, they have `codec`. Events then are not '
+        "all in one codec, so there are no postprocessors.",
         examples=[{"application/json": "json", "*/*": "string"}],
     )
     arrays: Literal["split", "keep"] | None = Field(
         default=None,
-        description="Default: `keep` with `mime_mapping`, otherwise `split`. With the codec json and `Content-Type: application/json`: whether a body that is an array holds one "
-        "event for each element (`split`) or is one event (`keep`). With `application/x-ndjson` each line is an event. "
-        "With any other type the body is one event. Preprocessors, if there are any, decide instead of the type.",
+        description="Default: `keep` with `mime_mapping`, otherwise `split`. With the codec json and `Content-Type: "
+        "application/json`: whether a body that is an array holds one event for each element (`split`) or is one "
+        "event (`keep`). With `application/x-ndjson` each line is an event. With any other type the body is one "
+        "event. Preprocessors, if there are any, decide instead of the type.",
     )
     max_body_bytes: Size = Field(
         default=4 << 20,
@@ -69,20 +70,20 @@ class HttpServerKeys(AtUrl, Exposed):
     ack_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description="Nanoseconds to wait for the acks, and for the answer where the flow makes it. Then the request is "
-        "answered with 504. Its events stay in the flow and may still be delivered.",
+        description="Nanoseconds to wait for the acks, and for the answer where the flow makes it. Then the request "
+        "is answered with 504. Its events stay in the flow and may still be delivered.",
     )
     retry_after: int = Field(
         default=1,
         ge=0,
-        description="Seconds in the header Retry-After of answers with 503: while the flow takes no events, when there is "
-        "no room for the request, and when its events failed.",
+        description="Seconds in the header Retry-After of answers with 503: while the flow takes no events, when "
+        "there is no room for the request, and when its events failed.",
     )
     idle_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description="Nanoseconds that a client may take from its connection, or from its last answer, to the end of the "
-        "next request's head. Then the connection is closed.",
+        description="Nanoseconds that a client may take from its connection, or from its last answer, to the end of "
+        "the next request's head. Then the connection is closed.",
     )
     body_timeout: int = Field(
         default=30_000_000_000,
@@ -97,8 +98,8 @@ class HttpServerKeys(AtUrl, Exposed):
     max_connections: int = Field(
         default=1000,
         ge=1,
-        description="The most connections at a time. At the limit, a new one replaces the one that has been without a "
-        "request for longest. If all have requests, the new one is closed.",
+        description="The most connections at a time. At the limit, a new one replaces the one that has been without "
+        "a request for longest. If all have requests, the new one is closed.",
     )
     backlog: int = Field(
         default=1024,
@@ -109,8 +110,9 @@ class HttpServerKeys(AtUrl, Exposed):
     idempotency_window: int = Field(
         default=600_000_000_000,
         gt=0,
-        description="Nanoseconds for which a request's Idempotency-Key is remembered. A request with the same key, method, "
-        "path and body is answered as the first one was, and is not taken again. With another body it is answered with 422.",
+        description="Nanoseconds for which a request's Idempotency-Key is remembered. A request with the same key, "
+        "method, path and body is answered as the first one was, and is not taken again. "
+        "With another body it is answered with 422.",
     )
     idempotency_keys: int = Field(
         default=100_000, ge=1, description="The most keys that are remembered. The oldest is forgotten first."
@@ -160,21 +162,25 @@ class HttpServerKeys(AtUrl, Exposed):
                     "202 is answered before the events are acked: what fails later is lost, counted and logged",
                 )
             )
-            source = "a request is answered with 202 once its events are in the flow: they are safe once a log has acked them"
+            source = (
+                "a request is answered with 202 once its events are in the flow: "
+                "they are safe once a log has acked them"
+            )
         else:
             source = (
-                "a request is answered with 200 once the log, or every sink if there is no log, has acked all its events. "
-                "A request without that answer may have been delivered: its client sends it again"
+                "a request is answered with 200 once the log, or every sink if there is no log, has acked all its "
+                "events. A request without that answer may have been delivered: its client sends it again"
             )
         source += (
             ". What is sent again may come twice; with an Idempotency-Key it does not within "
-            f"{self.idempotency_window / 1e9:g} s, unless {self.idempotency_keys} other keys come between. A restart forgets "
-            "the keys of what is delivered. If a `wal` is the only sink, it keeps those of what the log has still to deliver. "
-            "So a request of up to 256 KiB and 4,096 events that had no answer when walflow died is not taken twice"
+            f"{self.idempotency_window / 1e9:g} s, unless {self.idempotency_keys} other keys come between. A restart "
+            "forgets the keys of what is delivered. If a `wal` is the only sink, it keeps those of what the log has "
+            "still to deliver. So a request of up to 256 KiB and 4,096 events that had no answer when walflow died "
+            "is not taken twice"
         )
         sink = (
-            "an event that comes back is acked when it is in the answer of its request. The answer is sent once all events of "
-            'the request are acked, with "answer": "taken" before. An event whose request has no client any more, or has its '
-            "answer, is dropped, acked and counted"
+            "an event that comes back is acked when it is in the answer of its request. The answer is sent once all "
+            'events of the request are acked, with "answer": "taken" before. An event whose request has no client '
+            "any more, or has its answer, is dropped, acked and counted"
         )
         return Guarantee(source=source, sink=sink, warnings=tuple(warnings))

@@ -71,15 +71,16 @@ class KafkaConsumerKeys(KafkaConnector):
     )
     mode: Literal["performance"] | TransactionalMode | CustomMode = Field(
         default="performance",
-        description="tremor's modes: `performance`, or a record with one of the keys below. In each of them an offset is "
-        "committed only when all events before it are acked or rejected. Without the key, offsets are committed every 5 s.",
+        description="tremor's modes: `performance`, or a record with one of the keys below. In each of them an "
+        "offset is committed only when all events before it are acked or rejected. Without the key, "
+        "offsets are committed every 5 s.",
     )
 
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often a single event may fail before it leaves by the err port, so that its partition goes on. A failure "
-        "counts only if the sink has taken another event since the one before. Default: no limit.",
+        description="How often a single event may fail before it leaves by the err port, so that its partition goes "
+        "on. A failure counts only if the sink has taken another event since the one before. Default: no limit.",
     )
 
     @field_validator("topics")
@@ -97,9 +98,10 @@ class KafkaConsumerKeys(KafkaConnector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="each message is sent until every sink has acked or rejected it, also after a failure of a sink. Its offset "
-            "is committed only then, and only when those of all messages before it in its partition are. After a crash of "
-            "walflow, or when another member of the group gets the partition, the messages behind the last commit come again",
+            source="each message is sent until every sink has acked or rejected it, also after a failure of a sink. "
+            "Its offset is committed only then, and only when those of all messages before it in its partition are. "
+            "After a crash of walflow, or when another member of the group gets the partition, the messages behind "
+            "the last commit come again",
             warnings=tuple(self.warnings()),
         )
 

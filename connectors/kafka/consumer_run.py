@@ -1,7 +1,7 @@
 """One run of the source.
 
-One job at a time reads on the scheduler's thread. Calls of librdkafka about partitions come from there too, within a read: so
-the loop sees them with what was read. What is read is sent block by block, and again where a sink fails it.
+One job at a time reads on the scheduler's thread. Calls of librdkafka about partitions come from there too, within a
+read: so the loop sees them with what was read. What is read is sent block by block, and again where a sink fails it.
 """
 
 import asyncio
@@ -84,8 +84,8 @@ class GroupMember:
         self._client.commit(offsets=[_place(partition)], asynchronous=True)
 
     def close(self) -> bool:
-        """Commits what is stored, and leaves the group. False: no broker has answered in time, and librdkafka would wait for a
-        minute."""
+        """Commits what is stored, and leaves the group. False: no broker has answered in time, and librdkafka would
+        wait for a minute."""
         self.closing = True
         closing = threading.Thread(target=self._client.close, name="kafka close", daemon=True)
         closing.start()

@@ -48,7 +48,8 @@ class ReadEvents(NamedTuple):
 
 
 class MessageRun(NamedTuple):
-    """Events to be sent as one block, or one that is to be rejected. `end`: the offset at which to go on behind them."""
+    """Events to be sent as one block, or one that is to be rejected.
+    `end`: the offset at which to go on behind them."""
 
     frames: Frames
     metas: Sequence[Mapping[str, object]]
@@ -57,8 +58,8 @@ class MessageRun(NamedTuple):
 
 
 def runs_of(messages: Sequence[Message], out: Outlet) -> list[MessageRun]:
-    """In order, of messages of one partition. If preprocessors make several events of a message, `end` is behind it only
-    with its last event."""
+    """In order, of messages of one partition. If preprocessors make several events of a message, `end` is behind it
+    only with its last event."""
     events = _cut(messages, out) if out.framed else ReadEvents(_values(messages), messages, {})
     for message in messages:
         message.set_value(None)  # the events have these bytes, and the metadata keeps the message
@@ -118,7 +119,8 @@ def _parts(events: ReadEvents, span: range) -> Iterator[range]:
 
 
 def _judged(events: ReadEvents, span: range, codec: Codec) -> list[tuple[range, Frames]]:
-    """The whole part, if the codec takes all of it. Otherwise each event that it does not take is refused, and alone."""
+    """The whole part, if the codec takes all of it.
+    Otherwise each event that it does not take is refused, and alone."""
     frames = _frames(events, span)
     if span.start in events.refused or not codec.validate(frames.data, frames.framing, frames.count).bad:
         return [(span, frames)]

@@ -11,9 +11,9 @@ from walflow.delivery import HeldBatch
 class AssignedPartition:
     """From its assignment to this member of the group until it is revoked; another assignment makes another one.
 
-    `acked`: the offset behind all messages that are settled with all before them; None: none yet. `in_flight`: events that
-    are sent and not settled. `leaving`: it is being revoked, and none of its events is sent any more. `gone`: it is revoked,
-    and what becomes of its events changes nothing here.
+    `acked`: the offset behind all messages that are settled with all before them; None: none yet. `in_flight`: events
+    that are sent and not settled. `leaving`: it is being revoked, and none of its events is sent any more. `gone`: it
+    is revoked, and what becomes of its events changes nothing here.
     """
 
     __slots__ = ("_held", "acked", "gone", "in_flight", "leaving", "number", "partition", "topic")
@@ -43,8 +43,8 @@ class AssignedPartition:
 
 
 class HeldMessages(HeldBatch):
-    """Messages of one read of a partition. `end`: the offset at which to go on behind them. `advanced` is called when more of the
-    partition is acked."""
+    """Messages of one read of a partition. `end`: the offset at which to go on behind them. `advanced` is called when
+    more of the partition is acked."""
 
     def __init__(
         self,

@@ -19,13 +19,14 @@ class KafkaProducerKeys(KafkaConnector):
     )
     key: str | None = Field(
         default=None,
-        description="The key of each message for which `$kafka_producer.key` names none. Messages with one key go to one "
-        "partition.",
+        description="The key of each message for which `$kafka_producer.key` names none. "
+        "Messages with one key go to one partition.",
     )
     rdkafka_options: Mapping[str, Option] = Field(
         default={},
-        description="Options of librdkafka, for example `linger.ms`, `compression.type` or `batch.size`. With `message.timeout.ms` "
-        "an event fails that no broker has taken by then; without it an event waits as long as the brokers are away.",
+        description="Options of librdkafka, for example `linger.ms`, `compression.type` or `batch.size`. With "
+        "`message.timeout.ms` an event fails that no broker has taken by then; "
+        "without it an event waits as long as the brokers are away.",
     )
 
     @field_validator("rdkafka_options")
@@ -39,9 +40,9 @@ class KafkaProducerKeys(KafkaConnector):
             lost = "what no broker has taken when walflow stops is lost: put a log upstream, which sends it again"
             warnings.append(Risk("no-log", lost))
         return Guarantee(
-            sink="an event is acked when all in-sync replicas of its partition have its message. An event that no broker "
-            "will take (it is too large, its partition does not exist) is rejected. Any other is sent until it is taken: after "
-            "a restart or a failure its message may be there twice",
+            sink="an event is acked when all in-sync replicas of its partition have its message. An event that no "
+            "broker will take (it is too large, its partition does not exist) is rejected. Any other is sent until "
+            "it is taken: after a restart or a failure its message may be there twice",
             warnings=tuple(warnings),
         )
 

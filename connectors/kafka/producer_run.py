@@ -1,7 +1,8 @@
 """One run of the sink.
 
-librdkafka has threads of its own. It calls back only from `poll`, and one job at a time polls on the scheduler's thread. It
-leaves reports in a list, which the loop takes when the job is over. So callbacks and loop never touch it together.
+librdkafka has threads of its own. It calls back only from `poll`, and one job at a time polls on the scheduler's
+thread. It leaves reports in a list, which the loop takes when the job is over. So callbacks and loop never touch it
+together.
 """
 
 import asyncio
@@ -36,8 +37,8 @@ FLUSH: Final = 1.0  # seconds for what librdkafka has when the run ends
 
 
 class _Sending:
-    """Events of a block that librdkafka does not have. `alone`: one at a time, with no other message under way. `alike`: the
-    parts of each message, if no event has metadata of its own."""
+    """Events of a block that librdkafka does not have. `alone`: one at a time, with no other message under way.
+    `alike`: the parts of each message, if no event has metadata of its own."""
 
     __slots__ = ("alike", "alone", "delivery", "numbers")
 
@@ -93,6 +94,7 @@ class KafkaProducerRun(SinkPeer):
 
     async def close(self) -> None:
         self._closed = True
+        self._retries.end()
         try:
             if self._under_way:
                 await self._flush()

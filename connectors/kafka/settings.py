@@ -58,8 +58,8 @@ class KafkaTls(BaseModel):
     cafile: str | None = Field(
         default=None,
         min_length=1,
-        description="PEM file with certificate authorities that may have signed the brokers' certificates. Default: the "
-        "system's.",
+        description="PEM file with certificate authorities that may have signed the brokers' certificates. Default: "
+        "the system's.",
     )
     cert: str | None = Field(
         default=None, min_length=1, description="PEM file with walflow's own certificate, if the brokers require one."
@@ -149,8 +149,8 @@ class KafkaConnector(Connector):
         )
         if self.sasl is not None and not self.tls and not all(address.loopback for address in self.addresses):
             seen = (
-                "the brokers are asked to check the password without TLS, so every machine on the way sees the events, and "
-                "with PLAIN the password"
+                "the brokers are asked to check the password without TLS, so every machine on the way sees the "
+                "events, and with PLAIN the password"
             )
             warnings.append(Risk("open-to-network", seen))
         return warnings

@@ -32,7 +32,8 @@ Outcome = Sequence[KvAnswer] | str  # of a command; a string: why it is rejected
 
 
 class Kv(Connector):
-    """A key-value store on disk. The sink carries out the command in `$kv` of each event; the source sends the answers."""
+    """A key-value store on disk. The sink carries out the command in `$kv` of each event;
+    the source sends the answers."""
 
     ports: ClassVar[Ports] = Ports()
     traits: ClassVar[Traits] = Traits(answers=True, codec=CodecUse.FORBIDDEN)
@@ -57,10 +58,10 @@ class Kv(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="the event of a command is acked once its answer is. If a sink fails the answer, a log upstream sends the event "
-            "again, and the command is carried out again",
-            sink="a command is carried out and on disk before it is answered. After a crash, commands that were not answered may "
-            "have been carried out: behind a log they are carried out again",
+            source="the event of a command is acked once its answer is. If a sink fails the answer, a log upstream "
+            "sends the event again, and the command is carried out again",
+            sink="a command is carried out and on disk before it is answered. After a crash, commands that were not "
+            "answered may have been carried out: behind a log they are carried out again",
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
@@ -80,7 +81,8 @@ class KvJob:
 
 
 class KvWork(SinkWork[KvJob]):
-    """Owns the store. A job opens it if it is not open, or since trouble not again; then it carries out its commands."""
+    """Owns the store. A job opens it if it is not open, or since trouble not again;
+    then it carries out its commands."""
 
     opens = True
 

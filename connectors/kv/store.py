@@ -51,7 +51,8 @@ class KvStore:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Raises CannotStore if the file is not the one at its path any more: the next start would not find the values."""
+        """Raises CannotStore if the file is not the one at its path any more:
+        the next start would not find the values."""
         self._connection.execute("COMMIT")
         if not self._place.is_in_place() or _identity(self._file) != self._identity:
             raise CannotStore(f"{self._file} was moved, replaced or removed while it was in use")

@@ -1,7 +1,7 @@
 """MQTT, by paho-mqtt (the extra `[mqtt]`), on the loop: no thread but for connecting.
 
-`settings` is what both connectors take. `connection` is one connection to the broker. `subscriber` is the source, with
-`subscribing` as one run of it; `publisher` is the sink, with `publishing`.
+`settings` is what both connectors take. `connection` is one connection to the broker. `subscriber` is the source,
+with `subscribing` as one run of it; `publisher` is the sink, with `publishing`.
 """
 
 from walflow import WalflowError, lacks

@@ -1,5 +1,5 @@
-"""One connection to a broker. paho reads and writes when the loop says that the socket is ready; so there are no threads, and all
-callbacks come on the loop. Only connecting blocks, on the scheduler's thread."""
+"""One connection to a broker. paho reads and writes when the loop says that the socket is ready; so there are no
+threads, and all callbacks come on the loop. Only connecting blocks, on the scheduler's thread."""
 
 import asyncio
 import socket
@@ -26,11 +26,13 @@ TURN: Final = 200  # messages that are read before others have their turn
 
 
 class HoldingClient(Client):
-    """paho, but it does not answer a message of QoS 2 by itself: it hands it over when it comes, and `pubrec` answers it.
+    """paho, but it does not answer a message of QoS 2 by itself: it hands it over when it comes, and `pubrec` answers
+    it.
 
-    paho answers with PUBREC at once, and its `manual_ack` holds only the PUBCOMP. After PUBREC the broker has forgotten the
-    message, so a kill would lose it. paho has no public way to hold a PUBREC, so this overrides three of its private functions.
-    The fourth leaves no socket open whose TLS handshake failed; paho leaves it to the collector.
+    paho answers with PUBREC at once, and its `manual_ack` holds only the PUBCOMP. After PUBREC the broker has
+    forgotten the message, so a kill would lose it. paho has no public way to hold a PUBREC, so this overrides three
+    of its private functions. The fourth leaves no socket open whose TLS handshake failed; paho leaves it to the
+    collector.
     """
 
     on_released: Callable[[int], None] | None = None
@@ -216,8 +218,8 @@ async def keep_connected(
     connect: Callable[[Callable[[], None]], Awaitable[str]],
     on_lost: Callable[[str], None],
 ) -> NoReturn:
-    """One connection after the other, until it is cancelled. `connect` is one of them: it calls its argument when the connection
-    is good, and returns or raises MqttAway when it is over. Raises MqttAway after `max_retries`."""
+    """One connection after the other, until it is cancelled. `connect` is one of them: it calls its argument when the
+    connection is good, and returns or raises MqttAway when it is over. Raises MqttAway after `max_retries`."""
     backoff = config.reconnect.retry.backoff()
     while True:
         try:

@@ -50,7 +50,8 @@ class MqttPublisherKeys(MqttConnector):
             )
             warnings.append(Risk("no-log", lost))
         return Guarantee(
-            sink=f"an event is acked when the broker has answered its message ({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no "
-            "answer is sent again, so the broker may get it twice",
+            sink="an event is acked when the broker has answered its message "
+            f"({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no answer is sent again, "
+            "so the broker may get it twice",
             warnings=tuple(warnings),
         )

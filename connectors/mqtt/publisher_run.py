@@ -121,6 +121,9 @@ class MqttPublisherRun(SinkPeer):
         held, self._held = self._held, {}
         return ((sent.block, 0) for sent in held)
 
+    async def close(self) -> None:
+        self._retries.end()
+
     def stop_cause(self) -> NotConfirmed:
         return NotConfirmed("walflow has stopped")
 

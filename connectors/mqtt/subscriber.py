@@ -32,22 +32,22 @@ class MqttSubscriberKeys(MqttConnector):
         default=7 * 86_400_000_000_000,
         ge=1_000_000_000,
         le=(2**32 - 2) * 1_000_000_000,
-        description="How long the broker keeps messages for walflow while it is away, in nanoseconds. With version 3.1.1 the broker "
-        "decides.",
+        description="How long the broker keeps messages for walflow while it is away, in nanoseconds. With version "
+        "3.1.1 the broker decides.",
     )
     max_unacked: int = Field(
         default=1000,
         ge=1,
         le=65535,
-        description="How many messages the broker may send before they are acked. The broker may have a lower limit (mosquitto: "
-        "max_inflight_messages, 20). Version 5 only.",
+        description="How many messages the broker may send before they are acked. The broker may have a lower limit "
+        "(mosquitto: max_inflight_messages, 20). Version 5 only.",
     )
 
     max_attempts: int | None = Field(
         default=None,
         ge=1,
-        description="How often a single event may fail before it leaves by the err port. A failure counts only if the sink has "
-        "taken another event since the one before. Default: no limit.",
+        description="How often a single event may fail before it leaves by the err port. A failure counts only if "
+        "the sink has taken another event since the one before. Default: no limit.",
     )
 
     @field_validator("topics")
@@ -75,8 +75,9 @@ class MqttSubscriberKeys(MqttConnector):
         answer = "PUBACK" if self.qos == 1 else "PUBACK or PUBREC"
         twice = " A broken connection makes no message with QoS 2 come twice." if self.qos == 2 else ""
         return Guarantee(
-            source="each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then the broker gets "
-            f"its {answer}. The broker keeps it meanwhile, also over a crash of walflow, and may send it twice.{twice} Messages "
-            "that were published with QoS 0 are lost while walflow is away, and where the flow accepts none",
+            source="each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then "
+            f"the broker gets its {answer}. The broker keeps it meanwhile, also over a crash of walflow, and may "
+            f"send it twice.{twice} Messages that were published with QoS 0 are lost while walflow is away, and "
+            "where the flow accepts none",
             warnings=tuple(warnings),
         )

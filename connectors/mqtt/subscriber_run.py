@@ -25,8 +25,8 @@ SAY: Final = 10.0  # seconds between lines about dropped messages
 
 
 class UnackedMessages(HeldBatch):
-    """`packets`: those whose answer the broker waits for, by packet identifier. `done` is called once, when each of their
-    events is settled."""
+    """`packets`: those whose answer the broker waits for, by packet identifier. `done` is called once, when each of
+    their events is settled."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class UnackedMessages(HeldBatch):
 
 
 class ReceivedMessages:
-    """Messages of QoS 2, from their arrival until the broker has said that it will not send them again (PUBREL). If the
-    connection breaks between, the broker sends such a message once more, and it is no new one.
+    """Messages of QoS 2, from their arrival until the broker has said that it will not send them again (PUBREL). If
+    the connection breaks between, the broker sends such a message once more, and it is no new one.
 
     A broker that has lost its newest state gives identifiers out again: so the bytes must be the same too.
     """

@@ -15,15 +15,18 @@ SCHEMES: Final = ("postgres", "postgresql")
 
 
 class Postgres(Connector):
-    """A table of a PostgreSQL server, 12 or newer. Each event becomes a row; with `key`, it replaces the row of the same key.
+    """A table of a PostgreSQL server, 12 or newer. Each event becomes a row; with `key`, it replaces the row of the
+    same key.
 
-    Behind a log, the position of each event is stored in the same transaction as its row, in the table `walflow_frontier` of the same
-    schema. So each position of the log becomes a row once, whatever dies. An event that the server refuses (a constraint, a trigger, a
-    value that the column's type cannot hold) leaves by err with the reason and its SQLSTATE; the others of its transaction are
-    stored. Anything else (a deadlock, a server that is away, a disk that is full, a standby) is tried again.
+    Behind a log, the position of each event is stored in the same transaction as its row, in the table
+    `walflow_frontier` of the same schema. So each position of the log becomes a row once, whatever dies. An event
+    that the server refuses (a constraint, a trigger, a value that the column's type cannot hold) leaves by err with
+    the reason and its SQLSTATE; the others of its transaction are stored. Anything else (a deadlock, a server that is
+    away, a disk that is full, a standby) is tried again.
 
-    Members become the column's type as the server reads them from text. A record or an array becomes JSON, or the array of an array
-    column. For a column of a time, a whole number is nanoseconds since 1970, any other number seconds."""
+    Members become the column's type as the server reads them from text. A record or an array becomes JSON, or the
+    array of an array column. For a column of a time, a whole number is nanoseconds since 1970, any other number
+    seconds."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, frontier=True)
@@ -31,8 +34,9 @@ class Postgres(Connector):
 
     dsn: str = Field(
         min_length=1,
-        description="The server, as `postgresql://USER@HOST:5432/DATABASE?sslmode=verify-full`. Several hosts, separated by commas, are tried in "
-        "turn until one takes writes. What is missing comes from the variables of libpq (PGHOST, PGSSLROOTCERT), passwords also from `.pgpass`.",
+        description="The server, as `postgresql://USER@HOST:5432/DATABASE?sslmode=verify-full`. Several hosts, "
+        "separated by commas, are tried in turn until one takes writes. What is missing comes from the variables of "
+        "libpq (PGHOST, PGSSLROOTCERT), passwords also from `.pgpass`.",
         examples=["postgresql://walflow@db.example.com/events"],
     )
     password: Secret | None = Field(default=None, description="The password.")
@@ -46,14 +50,14 @@ class Postgres(Connector):
     columns: Mapping[str, str] | None = Field(
         default=None,
         min_length=1,
-        description='Which member of the event each column gets, as `{"host": "host", "ms": "request.duration"}`. A member that is missing is '
-        'NULL. With `create`, a type may follow: `{"ms": "request.duration::bigint"}`; without one it is text. Default: one column `event`, '
-        "jsonb, with the event.",
+        description='Which member of the event each column gets, as `{"host": "host", "ms": "request.duration"}`. A '
+        'member that is missing is NULL. With `create`, a type may follow: `{"ms": "request.duration::bigint"}`; '
+        "without one it is text. Default: one column `event`, jsonb, with the event.",
     )
     key: Sequence[str] = Field(
         default=(),
-        description="Columns that tell rows apart. An event then replaces the row with the same values in them, and events keep their order. The "
-        "table needs a unique index of these columns.",
+        description="Columns that tell rows apart. An event then replaces the row with the same values in them, and "
+        "events keep their order. The table needs a unique index of these columns.",
     )
     delete: str = Field(
         default="", description="With `key`: a member of the event; where it is true, the row of this key is deleted."
@@ -93,7 +97,10 @@ class Postgres(Connector):
                 )
             )
         return Guarantee(
-            sink="an event is acked once its row is committed, as safe as the server's `synchronous_commit` says, and `on` at least",
+            sink=(
+                "an event is acked once its row is committed, as safe as the server's `synchronous_commit` says, "
+                "and `on` at least"
+            ),
             once=behind_log,
             warnings=tuple(warnings),
         )

@@ -26,15 +26,16 @@ WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
 UNIQUE: Final = """
 SELECT array_agg(a.attname::text) AS names FROM pg_index i
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0 : i.indnkeyatts - 1])
-WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indimmediate
+  AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WantedTable:
-    """What the flow says of it. `schema` "": the first of the search path that has it. `key`: columns that tell rows apart; with it, an event
-    replaces the row of the same key. `create`: makes it, and `add_columns` what it lacks."""
+    """What the flow says of it. `schema` "": the first of the search path that has it. `key`: columns that tell rows
+    apart; with it, an event replaces the row of the same key. `create`: makes it, and `add_columns` what it lacks."""
 
     name: str
     schema: str = ""
@@ -78,13 +79,14 @@ class FoundTable:
     def frontier_statement(self) -> str:
         """Half of each page stays free: its rows change with each transaction, and in place."""
         return (
-            f"CREATE TABLE IF NOT EXISTS {self.frontier} (log text NOT NULL, sink text NOT NULL, state text NOT NULL, "
-            "PRIMARY KEY (log, sink)) WITH (fillfactor = 50)"
+            f"CREATE TABLE IF NOT EXISTS {self.frontier} (log text NOT NULL, sink text NOT NULL, state text NOT "
+            "NULL, PRIMARY KEY (log, sink)) WITH (fillfactor = 50)"
         )
 
 
 async def find(connection: "Connection[Record]", wanted: WantedTable, *, probe: bool = False) -> FoundTable | None:
-    """Makes what is missing, if the flow says so; with `probe`, changes nothing: None is a table that would be made. Raises CannotUse."""
+    """Makes what is missing, if the flow says so; with `probe`, changes nothing: None is a table that would be made.
+    Raises CannotUse."""
     row = await connection.fetchrow(FIND, wanted.shown)
     if row is None:
         if not wanted.create:
@@ -113,7 +115,8 @@ async def find(connection: "Connection[Record]", wanted: WantedTable, *, probe: 
     if wanted.key and not await _is_unique(connection, row["oid"], wanted.key):
         names = ", ".join(map(quoted, wanted.key))
         raise CannotUse(
-            f"no unique index of {wanted.shown} has the columns of `key`; make one: CREATE UNIQUE INDEX ON {wanted.shown} ({names})"
+            f"no unique index of {wanted.shown} has the columns of `key`; make one: "
+            f"CREATE UNIQUE INDEX ON {wanted.shown} ({names})"
         )
     return FoundTable(row["schema"], wanted.name, [has[one.name] for one in wanted.columns if one.name in has])
 

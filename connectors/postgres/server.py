@@ -1,4 +1,5 @@
-"""One connection to the server, used from the thread of the sink's jobs: asyncpg on an event loop of its own, which runs while something is asked."""
+"""One connection to the server, used from the thread of the sink's jobs: asyncpg on an event loop of its own, which
+runs while something is asked."""
 
 import asyncio
 import re

@@ -109,8 +109,8 @@ class PostgresTable:
             low = bad + 1
 
     async def _store(self, rows: Sequence[bytes | None], low: int, high: int) -> asyncpg.PostgresError | None:
-        """All of them, or none and why. Constraints that wait for the end of the transaction are looked at here, while a row can be
-        told from the others."""
+        """All of them, or none and why. Constraints that wait for the end of the transaction are looked at here,
+        while a row can be told from the others."""
         connection = self._server.connection
         given = [(number, row) for number, row in enumerate(rows[low:high], low) if row is not None]
         if not given:
@@ -155,10 +155,10 @@ class PostgresTable:
         data = b"".join(b"%d\t%b" % (number, row) for number, row in given)
         await self._copy(None, "walflow_rows", ["walflow_number", "walflow_gone", *self._names], data)
         await connection.execute(
-            f"WITH last AS (SELECT DISTINCT ON ({keys}) * FROM pg_temp.walflow_rows ORDER BY {keys}, walflow_number DESC), "
-            f"gone AS (DELETE FROM {table} t USING last WHERE last.walflow_gone AND {same}) "
-            f"INSERT INTO {table} ({names}) SELECT {names} FROM last WHERE NOT walflow_gone "
-            f"ON CONFLICT ({keys}) DO {f'UPDATE SET {changed}' if changed else 'NOTHING'}"
+            f"WITH last AS (SELECT DISTINCT ON ({keys}) * FROM pg_temp.walflow_rows ORDER BY {keys}, walflow_number "
+            f"DESC), gone AS (DELETE FROM {table} t USING last WHERE last.walflow_gone AND {same}) INSERT INTO "
+            f"{table} ({names}) SELECT {names} FROM last WHERE NOT walflow_gone ON CONFLICT ({keys}) DO "
+            f"{f'UPDATE SET {changed}' if changed else 'NOTHING'}"
         )
 
     # the transaction, and the frontier's row

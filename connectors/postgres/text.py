@@ -1,4 +1,5 @@
-"""Lines for COPY of events, in PostgreSQL's text format: the server reads each value as the column's type does, so every type is known.
+"""Lines for COPY of events, in PostgreSQL's text format: the server reads each value as the column's type does, so
+every type is known.
 
 Source: PostgreSQL 15, COPY, "Text Format"; "8.15.2. Array Value Input"."""
 
@@ -20,8 +21,8 @@ IN_AN_ARRAY: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
 class TableColumn(NamedTuple):
-    """Of the table in the database. `type`: as the server writes it; `base`: without its size, of a domain the type below. `category`: see
-    `pg_type.typcategory`. `made`: its value is made by the server alone."""
+    """Of the table in the database. `type`: as the server writes it; `base`: without its size, of a domain the type
+    below. `category`: see `pg_type.typcategory`. `made`: its value is made by the server alone."""
 
     name: str
     type: str

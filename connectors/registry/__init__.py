@@ -1,7 +1,7 @@
 """Avro with a schema registry, by the protocol of Confluent's (the extra `[avro]`).
 
-`connector` is what a flow file says, `registry` asks the registry and remembers, `translating` is one run: blocks in the registry's
-wire format become blocks of Avro, or the other way.
+`connector` is what a flow file says, `registry` asks the registry and remembers, `translating` is one run: blocks in
+the registry's wire format become blocks of Avro, or the other way.
 """
 
 from walflow import WalflowError, lacks

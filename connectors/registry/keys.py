@@ -32,13 +32,16 @@ class SchemaRegistryKeys(AtUrl):
 
     url: str = HTTP.connects("http://host:port of the registry", examples=["http://127.0.0.1:8081"])
     mode: Literal["decode", "encode"] = Field(
-        description="`decode`: events are binary, and values come out. `encode`: events are values, and binary events come out."
+        description=(
+            "`decode`: events are binary, and values come out. `encode`: events are values, "
+            "and binary events come out."
+        )
     )
     subject: str | None = Field(
         default=None,
         min_length=1,
-        description="For `encode`: the subject whose newest schema is used. It is looked up at the first event, and again after a "
-        "restart.",
+        description="For `encode`: the subject whose newest schema is used. It is looked up at the first event, "
+        "and again after a restart.",
         examples=["events-value"],
     )
     username: str | None = Field(default=None, pattern="^[^:]+$", description="Who walflow is to the registry.")
@@ -79,7 +82,7 @@ class SchemaRegistryKeys(AtUrl):
             warnings.append(Risk("no-log", "events that are held when walflow stops are lost"))
         return Guarantee(
             source="an event is acked once what was made of it is",
-            sink="an event whose schema the registry does not know, or that is not of its schema, is rejected. While the registry "
-            "is away, events whose schema is not known yet are held",
+            sink="an event whose schema the registry does not know, or that is not of its schema, is rejected. While "
+            "the registry is away, events whose schema is not known yet are held",
             warnings=tuple(warnings),
         )

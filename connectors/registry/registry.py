@@ -1,5 +1,5 @@
-"""A registry by Confluent's protocol: `GET /schemas/ids/7` and `GET /subjects/NAME/versions/latest`. A schema of an id never changes,
-so each is asked for once."""
+"""A registry by Confluent's protocol: `GET /schemas/ids/7` and `GET /subjects/NAME/versions/latest`. A schema of an
+id never changes, so each is asked for once."""
 
 import asyncio
 import json
@@ -54,7 +54,8 @@ class RegisteredSchemas:
         return found
 
     async def newest(self, subject: str) -> NamedSchema:
-        """Raises RegistryAway and UnusableSchema. A subject without a schema may get one, so that is RegistryAway too."""
+        """Raises RegistryAway and UnusableSchema.
+        A subject without a schema may get one, so that is RegistryAway too."""
         name = f"the subject {subject}"
         try:
             answer = await self._get(f"/subjects/{quote(subject, safe='')}/versions/latest", name)

@@ -1,4 +1,5 @@
-"""One run: a block after the other, in order. What is made of a block has the codec of its schema, so a value is not written anew."""
+"""One run: a block after the other, in order.
+What is made of a block has the codec of its schema, so a value is not written anew."""
 
 import math
 import struct

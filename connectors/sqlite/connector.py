@@ -16,12 +16,13 @@ RESERVED: Final = "walflow_"
 class Sqlite(Connector):
     """A table in a SQLite file. Each event becomes a row.
 
-    Behind a log, the position of each event is stored in the same transaction as its row, in the table `walflow_frontier`. So each
-    position of the log becomes a row once, whatever dies. An event that the table refuses (a constraint, a trigger, a number of more than
-    64 bits) leaves by err with the reason; the others of its transaction are stored.
+    Behind a log, the position of each event is stored in the same transaction as its row, in the table
+    `walflow_frontier`. So each position of the log becomes a row once, whatever dies. An event that the table refuses
+    (a constraint, a trigger, a number of more than 64 bits) leaves by err with the reason; the others of its
+    transaction are stored.
 
-    Other programs may read the file while walflow writes (it is in WAL mode), for example `sqlite3 FILE`. Do not move or replace the
-    file while walflow runs."""
+    Other programs may read the file while walflow writes (it is in WAL mode), for example `sqlite3 FILE`. Do not move
+    or replace the file while walflow runs."""
 
     ports: ClassVar[Ports] = Ports(outputs=("err",))
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, frontier=True)
@@ -32,8 +33,9 @@ class Sqlite(Connector):
     columns: Mapping[str, str] | None = Field(
         default=None,
         min_length=1,
-        description='Which member of the event each column gets, as `{"host": "host", "ms": "request.duration"}`. A member that is missing '
-        "is NULL; a record or an array is stored as JSON. Default: one column `event`, with the event as JSON.",
+        description='Which member of the event each column gets, as `{"host": "host", "ms": "request.duration"}`. A '
+        "member that is missing is NULL; a record or an array is stored as JSON. Default: one column `event`, "
+        "with the event as JSON.",
     )
     create: bool = Field(
         default=True,

@@ -23,7 +23,8 @@ Row = tuple[Cell, ...]
 
 
 class SqliteTable:
-    """A `TableStore`. `create`: makes the table if it is missing. A connection is opened when it is needed, and closed after any error."""
+    """A `TableStore`. `create`: makes the table if it is missing.
+    A connection is opened when it is needed, and closed after any error."""
 
     orders = False
 
@@ -167,7 +168,8 @@ class SqliteTable:
 
 
 def _is_by_row(error: sqlite3.Error) -> bool:
-    """SQLITE_ERROR is what an expression of the table says, of a generated column or a trigger, and also that there is no table."""
+    """SQLITE_ERROR is what an expression of the table says, of a generated column or a trigger,
+    and also that there is no table."""
     return (
         isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError))
         or error.sqlite_errorcode == sqlite3.SQLITE_ERROR

@@ -65,8 +65,8 @@ class UdpServer(AtUrl):
             warnings = (Risk("open-to-network", reason),)
         return Guarantee(
             source="best effort: the kernel drops datagrams that arrive while the flow accepts none, or faster than "
-            "walflow reads them. Dropped datagrams are counted and logged. What was read is safe once a log has acked "
-            "it. The sender learns of neither",
+            "walflow reads them. Dropped datagrams are counted and logged. What was read is safe once a log has "
+            "acked it. The sender learns of neither",
             warnings=warnings,
             notes=unwritten_port(self.url, self.address),
         )
@@ -96,7 +96,8 @@ class UdpServer(AtUrl):
 
 
 class _Receiving:
-    """One run. All sockets feed one stream: it makes no difference which of the host's addresses a datagram came to."""
+    """One run. All sockets feed one stream: it makes no difference which of the host's addresses a datagram came
+    to."""
 
     def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
         self._sockets = sockets
@@ -171,7 +172,8 @@ class _Receiving:
         self._decoding = self._loop.create_task(self._decoded())
 
     async def _decoded(self) -> None:
-        """Datagrams may hold more events than one turn delivers: the next datagrams are read when these are delivered."""
+        """Datagrams may hold more events than one turn delivers:
+        the next datagrams are read when these are delivered."""
         await self._out.ready()
         self._resume("decoding")
 

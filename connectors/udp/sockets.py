@@ -89,7 +89,8 @@ def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> 
 
 
 def buffer_of(sock: socket.socket) -> int:
-    """Bytes of the receive buffer. Linux doubles the size that is asked for, because it counts its own overhead too."""
+    """Bytes of the receive buffer. Linux doubles the size that is asked for,
+    because it counts its own overhead too."""
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
 
 

@@ -46,8 +46,8 @@ LOSES: Final = Risk(
 )
 LOSES_LITTLE: Final = Risk(
     "unconfirmed",
-    "a pong comes from the peer's WebSocket library, not from its application: a peer that dies between the two loses "
-    'the events there; `"ack": "message"` keeps them, if the peer sends events back',
+    "a pong comes from the peer's WebSocket library, not from its application: a peer that dies between the two "
+    'loses the events there; `"ack": "message"` keeps them, if the peer sends events back',
 )
 
 
@@ -65,8 +65,8 @@ class WsClientKeys(AtUrl, Ws):
     ack: Literal["written", "pong", "message"] = Field(
         default="pong",
         description="When an event counts as delivered. `written`: once it is in the kernel's buffer. `pong`: once "
-        "the peer's WebSocket library has answered a ping that was sent after the event. `message`: once the peer has "
-        "sent the event, or its id_field, back. Other messages from the peer are events.",
+        "the peer's WebSocket library has answered a ping that was sent after the event. `message`: once the peer "
+        "has sent the event, or its id_field, back. Other messages from the peer are events.",
     )
     id_field: str | None = Field(
         default=None,
@@ -83,8 +83,8 @@ class WsClientKeys(AtUrl, Ws):
     write_buffer: Size = Field(
         default=64 << 20,
         ge=1,
-        description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "
-        "its window, 8 MiB.",
+        description="Bytes that may wait for the peer to read. Beyond them the sources stop. "
+        "A single source stops at its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
         default=None,
@@ -145,8 +145,9 @@ class WsClientKeys(AtUrl, Ws):
         else:
             returned = f"it, or its {self.id_field}" if self.id_field else "it, byte for byte and in order"
             sink = (
-                f"an event is acked when the peer has returned {returned}. What is not back when the connection ends is "
-                "sent again on the next one; what is not back within echo_timeout fails. So the peer may get an event twice"
+                f"an event is acked when the peer has returned {returned}. What is not back when the connection ends "
+                "is sent again on the next one; what is not back within echo_timeout fails. "
+                "So the peer may get an event twice"
             )
             warnings += (
                 []

@@ -7,8 +7,8 @@ from walflow.net import Dial, StreamClient
 
 
 class WsClient(WsClientKeys):
-    """A client of one peer. As a sink, it sends events as messages. As a source, it reads the peer's messages from the
-    same connection."""
+    """A client of one peer. As a sink, it sends events as messages. As a source, it reads the peer's messages from
+    the same connection."""
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         tls = self._tls()

@@ -26,8 +26,8 @@ INFLATED_SLICE: Final = 4 << 10  # the same of what is compressed: it may hold a
 
 @dataclass
 class FrameRead:
-    """The content of some bytes, each kind in order. `frames`: the number of frames of any kind. `size`: their content
-    in bytes, inflated."""
+    """The content of some bytes, each kind in order. `frames`: the number of frames of any kind. `size`: their
+    content in bytes, inflated."""
 
     frames: int = 0
     size: int = 0
@@ -66,8 +66,8 @@ class FrameWire:
         return read
 
     def receive_turn(self, data: bytes) -> tuple[FrameRead, bytes]:
-        """As `receive`, for as much as one turn may take, and the rest. 256 KiB may hold 40,000 empty frames, or 250 MB
-        once they are inflated."""
+        """As `receive`, for as much as one turn may take, and the rest. 256 KiB may hold 40,000 empty frames, or 250
+        MB once they are inflated."""
         step = INFLATED_SLICE if self.protocol.extensions else SLICE
         read = FrameRead()
         at = 0

@@ -1,4 +1,5 @@
-"""Who asks the admin interface without a right to: headers that no library would send, and a token that was changed."""
+"""Who asks the admin interface without a right to: headers that no library would send,
+and a token that was changed."""
 
 import os
 import signal

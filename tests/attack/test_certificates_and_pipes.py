@@ -1,5 +1,6 @@
-"""Certificates whose names are of another kind than what is asked for; and named pipes, directories and devices in the
-place of certificates, keys and secrets: reading a pipe that no process writes to would hold up the whole daemon."""
+"""Certificates whose names are of another kind than what is asked for; and named pipes, directories and devices in
+the place of certificates, keys and secrets: reading a pipe that no process writes to would hold up the whole
+daemon."""
 
 import os
 import signal

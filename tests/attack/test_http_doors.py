@@ -1,4 +1,5 @@
-"""Clients of http_server that mean no good: a good client is served beside them, and memory stays within its bound."""
+"""Clients of http_server that mean no good: a good client is served beside them,
+and memory stays within its bound."""
 
 import gzip
 import http.client

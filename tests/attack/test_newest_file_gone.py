@@ -1,5 +1,5 @@
-"""While the peer of the only sink is away, no event is acked for hours. The newest file of the log vanishes then, and the
-process is killed: the next start names every event that was acked to its source and is gone."""
+"""While the peer of the only sink is away, no event is acked for hours. The newest file of the log vanishes then, and
+the process is killed: the next start names every event that was acked to its source and is gone."""
 
 import os
 from collections.abc import Callable

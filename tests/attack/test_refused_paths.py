@@ -1,4 +1,5 @@
-"""Paths that can never work: said by `check` where it can be known, and by the start with the reason and the remedy."""
+"""Paths that can never work: said by `check` where it can be known,
+and by the start with the reason and the remedy."""
 
 import os
 import shutil

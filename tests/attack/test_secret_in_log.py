@@ -18,7 +18,9 @@ PORTS = {
     "http": 'http_server with codec = "json", config = {"url": "127.0.0.1:0", "token": {"file": "%s"}} end',
     "ws": 'ws_server with codec = "json", config = {"url": "127.0.0.1:0"} end',
     "tcp": 'tcp_server with codec = "json", preprocessors = ["separate"], config = {"url": "127.0.0.1:0"} end',
-    "gelf": 'tcp_server with codec = "json", preprocessors = ["length-prefixed"], config = {"url": "127.0.0.1:0"} end',
+    "gelf": (
+        'tcp_server with codec = "json", preprocessors = ["length-prefixed"], config = {"url": "127.0.0.1:0"} end'
+    ),
     "syslog": 'udp_server with codec = "syslog", config = {"url": "127.0.0.1:0"} end',
 }
 

@@ -19,7 +19,8 @@ PAGES = ("/status", "/metrics", "/readyz", "/livez", "/v1/flows", "/v1/flows/mai
 
 
 class Peer:
-    """Says to each client what the client has said, or `answer`, and then hangs up. `heard`: it has said so to one."""
+    """Says to each client what the client has said, or `answer`, and then hangs up.
+    `heard`: it has said so to one."""
 
     def __init__(self, listener: socket.socket, answer: bytes) -> None:
         self.address = "{}:{}".format(*listener.getsockname())
@@ -63,10 +64,15 @@ def connectors_at(kafka: str, mqtt: str, password: str) -> dict[str, str]:
     options = '"rdkafka_options": {"debug": "all"}'
     broker = f'"url": "mqtt://{mqtt}", "username": "u", "password": {password}'
     return {
-        "consumer": f'kafka_consumer with codec = "json", config = {{"brokers": ["{kafka}"], "topics": ["t"], "group_id": "g", '
-        f"{sasl}, {debug}}} end",
-        "producer": f'kafka_producer with codec = "json", config = {{"brokers": ["{kafka}"], "topic": "t", {sasl}, {options}}} end',
-        "subscriber": f'mqtt_subscriber with codec = "json", config = {{{broker}, "topics": ["t"], "client_id": "s"}} end',
+        "consumer": f'kafka_consumer with codec = "json", config = {{"brokers": ["{kafka}"], "topics": ["t"], '
+        f'"group_id": "g", {sasl}, {debug}}} end',
+        "producer": (
+            f'kafka_producer with codec = "json", config = {{"brokers": ["{kafka}"], "topic": "t", {sasl}, '
+            f"{options}}} end"
+        ),
+        "subscriber": (
+            f'mqtt_subscriber with codec = "json", config = {{{broker}, "topics": ["t"], "client_id": "s"}} end'
+        ),
         "publisher": f'mqtt_publisher with codec = "json", config = {{{broker}, "topic": "t"}} end',
     }
 

@@ -1,4 +1,5 @@
-"""An older checkout beside this one: whose walflow runs, what is compared, and how it ends. No test looks at a speed."""
+"""An older checkout beside this one: whose walflow runs, what is compared, and how it ends.
+No test looks at a speed."""
 
 import os
 import shutil

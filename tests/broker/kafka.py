@@ -49,7 +49,8 @@ listener.name.secure.ssl.keystore.location={keystore}
 
 
 class KafkaBroker:
-    """`address`: without TLS and passwords. `secure`: with both, by a certificate of `authority`. Its data stay over its end."""
+    """`address`: without TLS and passwords. `secure`: with both, by a certificate of `authority`.
+    Its data stay over its end."""
 
     def __init__(self, directory: Path) -> None:
         self.address = f"127.0.0.1:{free_port()}"

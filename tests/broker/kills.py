@@ -1,8 +1,8 @@
-"""HTTP to a log to Kafka to two members of a group, and kills all along: of the broker, of the daemon that produces, of those
-that consume, and members that come and go. `python -m tests.broker.kills` makes the recorded run.
+"""HTTP to a log to Kafka to two members of a group, and kills all along: of the broker, of the daemon that produces,
+of those that consume, and members that come and go. `python -m tests.broker.kills` makes the recorded run.
 
-The ledger has what the HTTP server has answered: that is in the log. All of it must be in the members' files in the end.
-`--log` makes the same with the log alone: HTTP to a log to a file, and kills of that one daemon.
+The ledger has what the HTTP server has answered: that is in the log. All of it must be in the members' files in the
+end. `--log` makes the same with the log alone: HTTP to a log to a file, and kills of that one daemon.
 """
 
 import http.client
@@ -55,9 +55,9 @@ class Proof(NamedTuple):
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kills.items()))
         return (
-            f"{self.kills.total()} kills ({kinds}): {self.answered} events answered, {self.missing} missing; {self.in_topic} messages "
-            f"in the topic, {self.twice_in_topic} of them repeats; {self.in_files} lines in the files, {self.twice_in_files} of them "
-            "repeats of a message"
+            f"{self.kills.total()} kills ({kinds}): {self.answered} events answered, {self.missing} missing; "
+            f"{self.in_topic} messages in the topic, {self.twice_in_topic} of them repeats; {self.in_files} lines in "
+            f"the files, {self.twice_in_files} of them repeats of a message"
         )
 
 
@@ -271,7 +271,8 @@ def main(
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = (used.ru_utime + used.ru_stime) / proof.answered * 1000
     tell(
-        f"all processes: {cpu:.2f} s of processor per 1,000 events, {used.ru_maxrss >> 10} MB in the largest, {size >> 20} MB on disk"
+        f"all processes: {cpu:.2f} s of processor per 1,000 events, {used.ru_maxrss >> 10} MB in the "
+        f"largest, {size >> 20} MB on disk"
     )
     raise typer.Exit(0 if proof.holds else 1)
 

@@ -98,8 +98,10 @@ BAD = [
     ('test::suite({"tests": [1]})', "2:24: error: `tests` of a suite are calls of `test::test`"),
     ('test::suite({"tests": [test::test({})]})', "2:24: error: this needs `test`"),
     ('test::suite({"name": 1, "tests": [test::test({"test": true})]})', "2:22: error: `name` is a string"),
-    ('test::suite({"tags": ["a", 1], "tests": [test::test({"test": true})]})', "2:22: error: `tags` is an array of strings"),
-    ('test::suite({"tests": []}); event', "2:29: error: beside `let`, a file of suites has calls of `test::suite` alone"),
+    ('test::suite({"tags": ["a", 1], "tests": [test::test({"test": true})]})',
+     "2:22: error: `tags` is an array of strings"),
+    ('test::suite({"tests": []}); event',
+     "2:29: error: beside `let`, a file of suites has calls of `test::suite` alone"),
     ("test::suite({", "2:13: error: this `{` is never closed"),
 ]  # fmt: skip
 

@@ -96,7 +96,8 @@ def test_a_pipeline_of_a_flow_file() -> None:
 
 REFUSED = [
     (("s.tremor", "s.tremor"), 2, "one script or pipeline at a time"),
-    (("s.tremor", "in.json"), 2, "s.tremor is a script, and has a command of its own: walflow run s.tremor -i INPUT -o OUTPUT"),
+    (("s.tremor", "in.json"), 2, ("s.tremor is a script, and has a command of its own: "
+"walflow run s.tremor -i INPUT -o OUTPUT")),
     (("gone.tremor",), 66, "cannot read gone.tremor: no such file or directory"),
     (("s.tremor", "-i", "gone"), 66, "--input gone: No such file or directory"),
     (("s.tremor", "-i", "."), 66, "--input .: is a directory"),
@@ -106,7 +107,8 @@ REFUSED = [
     (("s.tremor", "-i", "in.json", "-d", "xml"), 2, "Unknown codec xml"),
     (("s.tremor", "-i", "in.json", "--preprocessor", "{"), 2, "{: write a name, or"),
     (("s.tremor", "-i", "in.json", "--set", "x"), 2, "--set x: write `--set name=value`"),
-    (("s.tremor", "-i", "in.json", "-o", "/dev/full", "-p", "hot"), 74, "cannot write /dev/full: No space left on device"),
+    (("s.tremor", "-i", "in.json", "-o", "/dev/full", "-p", "hot"), 74,
+     "cannot write /dev/full: No space left on device"),
     (("f.troy", "-i", "in.json"), 78, "f.troy defines 2 pipelines"),
     (("f.troy", "-i", "in.json", "--pipeline", "three"), 78, "f.troy defines no pipeline `three`"),
 ]  # fmt: skip

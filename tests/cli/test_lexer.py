@@ -1,4 +1,5 @@
-"""Pygments colours flows as the editors do: the same classes at each character as an engine of TextMate's own rules finds."""
+"""Pygments colours flows as the editors do: the same classes at each character as an engine of TextMate's own rules
+finds."""
 
 import json
 import logging

@@ -133,7 +133,10 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
         (["version"], "write `walflow --version`"),
         (
             ["zzz"],
-            "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, top, tap, connectors, wal, frontier",
+            (
+                "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, top, tap, "
+                "connectors, wal, frontier"
+            ),
         ),
         (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, export, import"),
         (["connectors", "tcp_server"], "write `walflow connectors show tcp_server`, or `walflow connectors list`"),

@@ -156,7 +156,10 @@ def _lines(path: Path) -> list[str]:
         (
             ["x", "-t", "nothing"],
             2,
-            "there is no template 'nothing': there are echo, forward, http, follow, syslog, access-log, kafka, spark, connector, operator, codec, framing",
+            (
+                "there is no template 'nothing': there are echo, forward, http, follow, syslog, access-log, "
+                "kafka, spark, connector, operator, codec, framing"
+            ),
         ),
         (["1x", "-t", "connector"], 2, "'1x' cannot be the name of a Python module: use small letters, digits and _"),
         *(

@@ -128,8 +128,8 @@ def test_a_filter_behind_a_log_that_could_stand_before_it(ways: list[str], told:
     ran = CliRunner().invoke(app(), ["check", "main.troy"])
     assert ran.exit_code == 0, ran.stdout
     note = (
-        "note: main::after: it may stand before log, if log need not keep what it takes out. Behind log, out cannot recognise "
-        "what log sends again"
+        "note: main::after: it may stand before log, if log need not keep what it takes out. Behind log, out cannot "
+        "recognise what log sends again"
     )
     assert (note in ran.stdout.splitlines()) == told
 

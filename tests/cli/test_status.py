@@ -109,7 +109,10 @@ STUCK = "`walflow status --stuck` shows them"
         (
             FailureStatus("500 boom", 7, 0, 61.0, 0.5, 1, 3, 4, "skip"),
             [
-                "out takes events, and has failed 1 event for 1 min 1 s, the oldest at position 3 4 times: 500 boom; skip; "
+                (
+                    "out takes events, and has failed 1 event for 1 min 1 s, the oldest at position 3 4 times: "
+                    "500 boom; skip; "
+                )
                 + STUCK
             ],
         ),

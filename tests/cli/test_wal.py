@@ -1,4 +1,5 @@
-"""`walflow wal`: a broken directory and the command line are enough to get out of it; afterwards the log is used again."""
+"""`walflow wal`: a broken directory and the command line are enough to get out of it;
+afterwards the log is used again."""
 
 import fcntl
 import json
@@ -544,5 +545,6 @@ def test_repair_of_what_is_not_there_says_so(tmp_path: Path) -> None:
     result = run("repair", tmp_path / "nosuch")
     assert result.exit_code == 74
     assert result.output == (
-        f"walflow: {tmp_path / 'nosuch'}: there is no log there, and nothing to repair; the path is the `path` of a `wal` in a flow file\n"
+        f"walflow: {tmp_path / 'nosuch'}: there is no log there, and nothing to repair; the path is the "
+        "`path` of a `wal` in a flow file\n"
     )

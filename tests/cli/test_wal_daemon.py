@@ -1,5 +1,5 @@
-"""`walflow wal` beside a daemon: an event that the peer never takes is found by the daemon's own lines, and skipped; and
-what was exported from one directory is delivered from another."""
+"""`walflow wal` beside a daemon: an event that the peer never takes is found by the daemon's own lines, and skipped;
+and what was exported from one directory is delivered from another."""
 
 import json
 import socket

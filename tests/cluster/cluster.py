@@ -32,7 +32,8 @@ appender.console.layout.pattern = %d %p %c: %m%n%ex
 
 
 class Cluster:
-    """`here` gets everything that Spark writes: `logs`, `work`, `events`. `python_path`: what executors find by it."""
+    """`here` gets everything that Spark writes: `logs`, `work`, `events`.
+    `python_path`: what executors find by it."""
 
     def __init__(self, here: Path, python_path: str = str(ROOT)) -> None:
         self.here = here

@@ -1,5 +1,5 @@
-"""A pipeline over files on a cluster whose executors have pyspark and its packages, and neither walflow nor msgspec. What needs
-a C extension is refused there; with an environment that has it, shipped as an archive, it runs."""
+"""A pipeline over files on a cluster whose executors have pyspark and its packages, and neither walflow nor msgspec.
+What needs a C extension is refused there; with an environment that has it, shipped as an archive, it runs."""
 
 import json
 import subprocess
@@ -97,7 +97,8 @@ def test_executors_with_nothing_of_walflow(tmp_path: Path) -> None:
 
 
 def packed(python: Path, wheels: Sequence[str], archive: Path) -> Path:
-    """The environment of this Python, with some of ours packages in it, as docs/howto/pipeline-over-old-files.md packs one."""
+    """The environment of this Python, with some of ours packages in it,
+    as docs/howto/pipeline-over-old-files.md packs one."""
     environment = python.parents[1]
     (packages,) = environment.glob("lib/python*/site-packages")
     (ours,) = Path(sys.prefix).glob("lib/python*/site-packages")

@@ -1,4 +1,5 @@
-"""The examples of Avro's specification, what fastavro itself writes and reads, and bytes and schemas that are a trap."""
+"""The examples of Avro's specification, what fastavro itself writes and reads,
+and bytes and schemas that are a trap."""
 
 import io
 import json
@@ -53,7 +54,8 @@ VECTORS: list[tuple[object, object, bytes]] = [
     ("long", -2, b"\x03"),
     ("long", 64, b"\x80\x01"),
     ("string", "foo", b"\x06foo"),
-    ({"type": "record", "name": "test", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]}, {"a": 27, "b": "foo"}, b"\x36\x06foo"),
+    ({"type": "record", "name": "test", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]},
+     {"a": 27, "b": "foo"}, b"\x36\x06foo"),
     ({"type": "enum", "name": "Foo", "symbols": ["A", "B", "C", "D"]}, "D", b"\x06"),
     ({"type": "array", "items": "long"}, [3, 27], b"\x04\x06\x36\x00"),
     (["null", "string"], None, b"\x00"),
@@ -166,16 +168,20 @@ NOTHING = {"type": "record", "name": "Nothing", "fields": []}
 TRAPS = [
     (NODE, "Node contains itself"),
     ({**NODE, "namespace": "a.b", "fields": [{"name": "next", "type": ["null", "a.b.Node"]}]}, "contains itself"),
-    ({**NODE, "aliases": ["N"], "fields": [{"name": "next", "type": {"type": "array", "items": "N"}}]}, "contains itself"),
+    ({**NODE, "aliases": ["N"], "fields": [{"name": "next", "type": {"type": "array", "items": "N"}}]},
+     "contains itself"),
     (
-        {"type": "record", "name": "A", "namespace": "x", "fields": [{"name": "b", "type": {**NODE, "name": "B", "fields": [{"name": "a", "type": {"type": "map", "values": "x.A"}}]}}]},
+        {"type": "record", "name": "A", "namespace": "x",
+         "fields": [{"name": "b", "type": {**NODE, "name": "B",
+         "fields": [{"name": "a", "type": {"type": "map", "values": "x.A"}}]}}]},
         "x.A contains itself",
     ),
     ({"type": "array", "items": "null"}, "may take no bytes"),
     ({"type": "array", "items": NOTHING}, "may take no bytes"),
     ({"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}}, "may take no bytes"),
     (
-        {"type": "record", "name": "R", "fields": [{"name": "a", "type": NOTHING}, {"name": "b", "type": {"type": "array", "items": "Nothing"}}]},
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": NOTHING},
+         {"name": "b", "type": {"type": "array", "items": "Nothing"}}]},
         "may take no bytes",
     ),
     ({"type": "array", "items": {"type": "null"}}, "may take no bytes"),
@@ -184,7 +190,8 @@ TRAPS = [
 
 @pytest.mark.parametrize(("schema", "reason"), TRAPS)
 def test_schemas_whose_size_a_peer_could_choose(schema: object, reason: str) -> None:
-    """A megabyte of `Node` ended the process with a signal; an array of `null` has as many items as its count says."""
+    """A megabyte of `Node` ended the process with a signal;
+    an array of `null` has as many items as its count says."""
     with pytest.raises(WalflowError, match=reason):
         datum(schema)
 
@@ -252,6 +259,7 @@ def test_any_bytes_are_a_value_or_refused(payload: bytes) -> None:
 @pytest.mark.parametrize(
     "schema", [SCHEMA, {"type": "array", "items": ["null", "boolean"]}, "long"], ids=["record", "array", "long"]
 )
+@pytest.mark.test
 def test_a_megabyte(schema: object) -> None:
     for payload in repeated("\2", "\0", "\x7f", "\1\2"):
         look_at(make("avro", {"schema": schema, "format": "datum"}), payload)

@@ -68,6 +68,7 @@ def test_how_deep_brackets_nest_is_known_without_a_step_for_each(value: bytes, a
 
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1])
 @pytest.mark.parametrize("unit", [(b"[", b"]"), (b'{"":', b"}")], ids=["arrays", "records"])
+@pytest.mark.test
 def test_a_megabyte_of_brackets_is_judged_in_few_steps(depth: int, unit: tuple[bytes, bytes]) -> None:
     """A step is a match of the one expression that is run in Python. Before, there was one for each bracket."""
     opened, closed = unit
@@ -166,7 +167,8 @@ SHORT = st.sampled_from([b"{}", b'{"a":[1,{"b":[]}]}', b'"%s"' % (b"[" * 1200), 
 
 
 def nested(kinds: list[str], level: int) -> bytes:
-    """`level` levels, of those kinds in turn: an array, an object, an object with a key, an array with a value more."""
+    """`level` levels, of those kinds in turn: an array, an object, an object with a key,
+    an array with a value more."""
     opens = {"[": b"[", "{": b'{"":', "k": b'{"a[{":', ",": b"[0,"}
     text = b"".join(opens[kinds[at % len(kinds)]] for at in range(level))
     return text + b"0" + b"".join(b"]" if kinds[at % len(kinds)] in "[," else b"}" for at in reversed(range(level)))

@@ -1,4 +1,5 @@
-"""statsd, dogstatsd, graphite and influx: the examples of their specifications and tremor's, both ways, and what is refused."""
+"""statsd, dogstatsd, graphite and influx: the examples of their specifications and tremor's, both ways,
+and what is refused."""
 
 import math
 import re
@@ -80,7 +81,8 @@ VECTORS: list[Vector] = [
     (
         DOGSTATSD,
         "page.views:15|c|#env:dev|T1656581400",
-        {"metric": {"metric": "page.views", "type": "c", "values": [15.0], "tags": ["env:dev"], "timestamp": 1656581400}},
+        {"metric": {"metric": "page.views", "type": "c", "values": [15.0], "tags": ["env:dev"],
+         "timestamp": 1656581400}},
         None,
     ),
     (
@@ -137,9 +139,11 @@ VECTORS: list[Vector] = [
     (DOGSTATSD, "_sc|up|0", {"service_check": {"name": "up", "status": 0}}, None),
     (DOGSTATSD, "a:1|c|zz:unknown", {"metric": {"metric": "a", "type": "c", "values": [1.0]}}, "a:1|c"),
     # graphite.readthedocs.io, feeding carbon; tremor's
-    (GRAPHITE_PLAINTEXT, "beep.boop 7 1620649445", {"metric": "beep.boop", "value": 7, "timestamp": 1620649445}, None),
+    (GRAPHITE_PLAINTEXT, "beep.boop 7 1620649445", {"metric": "beep.boop", "value": 7, "timestamp": 1620649445},
+     None),
     (GRAPHITE_PLAINTEXT, "local.random 320.0 -1", {"metric": "local.random", "value": 320.0}, None),
-    (GRAPHITE_PLAINTEXT, "a;tag=x  -1e3\t1.5\r", {"metric": "a;tag=x", "value": -1000.0, "timestamp": 1.5}, "a;tag=x -1000.0 1.5"),
+    (GRAPHITE_PLAINTEXT, "a;tag=x  -1e3\t1.5\r", {"metric": "a;tag=x", "value": -1000.0, "timestamp": 1.5},
+     "a;tag=x -1000.0 1.5"),
     # docs.influxdata.com, line protocol; tremor's
     (
         INFLUX,
@@ -162,7 +166,8 @@ VECTORS: list[Vector] = [
         },
         r'weather,location=us\,midwest,z\ y=x too\ hot="it \"is\" \\",wet=true,wind=3i',
     ),
-    (INFLUX, r"wea\,ther temp\=erature=1.0", {"measurement": "wea,ther", "tags": {}, "fields": {"temp=erature": 1.0}}, None),
+    (INFLUX, r"wea\,ther temp\=erature=1.0", {"measurement": "wea,ther", "tags": {}, "fields": {"temp=erature": 1.0}},
+     None),
 ]  # fmt: skip
 
 
@@ -384,6 +389,7 @@ def test_any_bytes_are_an_event_or_refused(codec: EventCodec, payload: bytes) ->
 
 @linear
 @pytest.mark.parametrize("codec", [STATSD, DOGSTATSD, GRAPHITE_PLAINTEXT, INFLUX], ids=lambda codec: codec.name)
+@pytest.mark.test
 def test_a_megabyte(codec: EventCodec) -> None:
     for payload in repeated("a:1|c", ":1", "|#a,", "_e{1,1}:", "9", ".", " ", "a x=1,", '"', "\\", "\\,"):
         look_at(codec, payload)

@@ -1,4 +1,5 @@
-"""The examples of Protobuf's own documentation of its encoding, every type of field, and bytes that are no message."""
+"""The examples of Protobuf's own documentation of its encoding, every type of field,
+and bytes that are no message."""
 
 import base64
 import math
@@ -36,8 +37,10 @@ def file() -> Any:
     package t;
     enum Kind { A = 0; B = 1; }
     message Point { int32 x = 1; }
-    message Test { optional int32 a = 1; string b = 2; Test c = 3; repeated int32 f = 6; Kind kind = 7; repeated Point points = 8;
-                   map<int32, Point> places = 9; map<string, int64> counts = 10; optional Kind maybe = 11; map<bool, Kind> kinds = 12; }
+    message Test { optional int32 a = 1; string b = 2; Test c = 3; repeated int32 f = 6; Kind kind = 7; repeated Point
+    points = 8;
+                   map<int32, Point> places = 9; map<string, int64> counts = 10; optional Kind maybe = 11; map<bool,
+                   Kind> kinds = 12; }
     message All { double double = 1; … }
     """
     made = pb.FileDescriptorProto(name="t.proto", package="t", syntax="proto3")

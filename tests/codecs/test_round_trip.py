@@ -145,8 +145,8 @@ def test_what_is_written_can_be_read(name: str) -> None:
 
 
 def syslog_kept(read: Any, value: Any) -> tuple[object, object]:
-    """Without what is documented: it writes what a line must have and this one had not, `#012` for a newline, and in RFC 3164
-    no year."""
+    """Without what is documented: it writes what a line must have and this one had not, `#012` for a newline, and in
+    RFC 3164 no year."""
     lost = {"timestamp"} if value.get("protocol") == "RFC3164" else set[str]()
     lost |= {key for key, one in value.items() if not str(one).isprintable() or "\\" in str(one)}
     kept = value.keys() - lost
@@ -191,5 +191,6 @@ def test_what_was_read_is_written_and_read_as_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("fields", [{"0": 1.1125369292536007e-308}, {"\\,": False}, {"a": "\\,"}])
 def test_influx_writes_only_what_it_reads(fields: dict[str, object]) -> None:
-    """Red: a number below the normal ones, and a name with a backslash before a separator, were written and not read."""
+    """Red: a number below the normal ones, and a name with a backslash before a separator,
+    were written and not read."""
     read_again("influx", {"measurement": "m", "fields": fields})

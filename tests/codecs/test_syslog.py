@@ -35,7 +35,10 @@ IN_2003 = on(2003, 12, 24)
 # RFC 5424, 6.5, and what tremor makes of them.
 IETF = [
     (
-        "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \ufeff'su root' failed for lonvick on /dev/pts/8",
+        (
+            "<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - \ufeff'su root' failed for lonvick "
+            "on /dev/pts/8"
+        ),
         {
             "severity": "crit",
             "facility": "auth",

@@ -24,7 +24,8 @@ READ: list[tuple[str, object]] = [
     ("A null: null\nBooleans: [true, True, false, FALSE]", {"A null": None, "Booleans": [True, True, False, False]}),
     ("Integers: [0, 0o7, 0x3A, -19]", {"Integers": [0, 7, 0x3A, -19]}),  # 10.3.2
     ("Floats: [0., -0.0, .5, +12e03, -2E+05]", {"Floats": [0.0, -0.0, 0.5, 12000.0, -200000.0]}),
-    ("[yes, no, on, off, 1_000, 1:30, 2001-12-14, =, <<]", ["yes", "no", "on", "off", "1_000", "1:30", "2001-12-14", "=", "<<"]),
+    ("[yes, no, on, off, 1_000, 1:30, 2001-12-14, =, <<]",
+     ["yes", "no", "on", "off", "1_000", "1:30", "2001-12-14", "=", "<<"]),
     ('["1", \'true\', ! x, !!str 1]', ["1", "true", "x", "1"]),
     ("", None),
     ("snot: badger", {"snot": "badger"}),  # tremor's

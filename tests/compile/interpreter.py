@@ -1,6 +1,7 @@
 """What a term means, the plainest way: one event, one function a kind of term, nothing in line and nothing projected.
 
-It shares the operators and functions with what is compiled, and no more: what it says is what generated code must say.
+It shares the operators and functions with what is compiled, and no more: what it says is what generated code must
+say.
 """
 
 from typing import Any, NamedTuple, cast

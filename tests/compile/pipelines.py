@@ -33,7 +33,8 @@ PATHS = [
     "$.n.a",
 ]
 STATES = [
-    "state", "state.a", "state.b", "state.r", "state.r.a", "state[event.b]", "state.r[event.a]", "state.l[0]", "state.l",
+    "state", "state.a", "state.b", "state.r", "state.r.a", "state[event.b]", "state.r[event.a]", "state.l[0]",
+    "state.l",
 ]  # fmt: skip
 BEGINS = ["{}", '{"a": 1, "r": {"a": {"b": 2}}}', "event", '{"r": event, "b": "a"}', '{"l": [event, 1], "a": event}']
 LITERALS = [
@@ -190,9 +191,15 @@ class Writing:
             return f"let {target} = {chance.choice(['x', 'x.a', self.value(1)])}"
         if one < 0.8 and depth:
             cases = [f"case {self.pattern()} {self.guard()}=> {self.effects()}" for _ in range(chance.randint(1, 3))]
-            return f"match {chance.choice(['event', 'x', self.path()])} of {' '.join(cases)} default => {self.effects()} end"
+            return (
+                f"match {chance.choice(['event', 'x', self.path()])} of {' '.join(cases)} default => "
+                f"{self.effects()} end"
+            )
         if one < 0.9 and depth:
-            return f"for {chance.choice(['event', 'x', self.path()])} of case (k, v) {self.guard()}=> {self.effects()} end"
+            return (
+                f"for {chance.choice(['event', 'x', self.path()])} of case (k, "
+                f"v) {self.guard()}=> {self.effects()} end"
+            )
         return f"let event = {self.value(1)}"
 
     def effects(self) -> str:
@@ -285,9 +292,11 @@ def script_of(text: str) -> ScriptOf | None:
 
 
 SCALARS = [
-    "0", "1", "2", "-1", "1.5", "-0.0", "0.30000000000000004", '"a"', '"b"', '"\\u0061"', '""', "true", "false", "null",
+    "0", "1", "2", "-1", "1.5", "-0.0", "0.30000000000000004", '"a"', '"b"', '"\\u0061"', '""', "true", "false",
+    "null",
     "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
-    "-9223372036854775808", "-9223372036854775809", "1790000000123456789", "1e400", "-1e400", "1e-400", "123456789012345678901234567890",
+    "-9223372036854775808", "-9223372036854775809", "1790000000123456789", "1e400", "-1e400", "1e-400",
+    "123456789012345678901234567890",
     '"\\ud83d\\ude00"', "1E2", "[]", "{}",
 ]  # fmt: skip
 SPELLED = {

@@ -1,5 +1,5 @@
-"""The answer never depends on the path: what is compiled, projected or whole, a block or a payload at a time, says what a
-plain interpreter says of each event.
+"""The answer never depends on the path: what is compiled, projected or whole, a block or a payload at a time, says
+what a plain interpreter says of each event.
 
 `python -m tests.compile.test_differential PIPELINES EVENTS SEED` runs as long as one likes.
 """

@@ -155,7 +155,10 @@ TOO_MUCH = f"it would read more than {MOST_USED:,} bytes of what it has made and
         ),
         pytest.param(
             "same(event.a, 20000)",
-            "fn same(x, n) of case (x, 0) => 0 default => recur(x, match x == x of case true => n - 1 default => 0 end) end;",
+            (
+                "fn same(x, n) of case (x, 0) => 0 default => recur(x, "
+                "match x == x of case true => n - 1 default => 0 end) end;"
+            ),
             id="recur",
             marks=pytest.mark.nightly,
         ),

@@ -11,7 +11,8 @@ from walflow_kernel.errors import CannotEvaluate
 
 keys = st.sampled_from("abc")
 values: st.SearchStrategy[object] = st.recursive(
-    st.one_of(st.none(), st.integers(0, 3), st.just([])), lambda inner: st.dictionaries(keys, inner, max_size=3), max_leaves=8
+    st.one_of(st.none(), st.integers(0, 3), st.just([])), lambda inner: st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8
 )  # fmt: skip
 records = st.dictionaries(keys, values, max_size=3)
 operations = st.one_of(

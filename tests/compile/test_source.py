@@ -1,4 +1,5 @@
-"""What is generated: no text of a flow file in it but in comments, shown as it runs, and found again by a traceback."""
+"""What is generated: no text of a flow file in it but in comments, shown as it runs,
+and found again by a traceback."""
 
 import ast
 import linecache
@@ -56,7 +57,8 @@ _allowed = re.compile(
 def test_no_text_of_the_users_is_code(text: str) -> None:
     written = '"' + "".join(f"\\u{{{ord(one):x}}}" for one in text[:50]) + '"' if "\ud800" not in text else '"a"'
     of = term(
-        f'{{{written}: event[{written}], "t": "#{{event.a}}" + {written}, "p": patch event.r of insert {written} => {written} end}}'
+        f'{{{written}: event[{written}], "t": "#{{event.a}}" + {written}, "p": patch event.r of insert '
+        f"{written} => {written} end}}"
     )
     source = Source(f"{text}.troy", f"select {text} from in")
     rule = Rule(of, term(f"event[{written}] == {written}"), None, text, Span(source, 0, 5))

@@ -1,4 +1,5 @@
-"""What a region keeps from one event to the next: the interface that the daemon and Spark call, and `state` of scripts."""
+"""What a region keeps from one event to the next: the interface that the daemon and Spark call,
+and `state` of scripts."""
 
 import copy
 
@@ -71,8 +72,10 @@ def test_time_alone_lets_nothing_go_where_no_node_waits_for_it() -> None:
         ('let state = {"a": 1}; let x = state; let x.b = 2; state', [1], [{"a": 1}]),
         ("let state = event; let event.a = 2; state", [{"a": 1}], [{"a": 1}]),
         ("let state = event; let state.a = 2; [event]", [{"a": 1}], [[{"a": 1}]]),
-        ('let state = {"a": {"x": 1}}; let state.b = state.a; let state.b.x = 2; state', [1], [{"a": {"x": 1}, "b": {"x": 2}}]),
-        ('let state = {"a": {}}; let x = (patch state of upsert "c" => 1 end); let state.a.n = 1; x', [1], [{"a": {}, "c": 1}]),
+        ('let state = {"a": {"x": 1}}; let state.b = state.a; let state.b.x = 2; state', [1],
+         [{"a": {"x": 1}, "b": {"x": 2}}]),
+        (('let state = {"a": {}}; let x = (patch state of upsert "c" => 1 end); '
+'let state.a.n = 1; x'), [1], [{"a": {}, "c": 1}]),
         ("let state = {}; let state.a.b = 1; let state[event].c = 2; state", ["k"], [{"a": {"b": 1}, "k": {"c": 2}}]),
     ],
 )  # fmt: skip
@@ -98,7 +101,8 @@ def test_a_let_that_fails_changes_nothing() -> None:
     ("text", "said"),
     [
         ("fn f(x) with state end; f(1)", "a function sees its parameters alone, not `state`"),
-        ("let state[0] = 1; event", "`let` assigns to a member of a record: an element of an array cannot be assigned to"),
+        ("let state[0] = 1; event",
+         "`let` assigns to a member of a record: an element of an array cannot be assigned to"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_said_when_the_file_is_read(text: str, said: str) -> None:

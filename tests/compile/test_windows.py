@@ -196,8 +196,8 @@ def test_when_a_tick_has_something_to_do_is_known() -> None:
 
 def test_results_of_ticks_came_of_no_event_and_those_of_events_of_the_last() -> None:
     compiled = query(
-        "define window w from tumbling with interval = 1_000_000_000 end; define window s from tumbling with size = 2 end;"
-        'select {"w": window} from in[w] into out; select {"w": window} from in[s] into out;'
+        "define window w from tumbling with interval = 1_000_000_000 end; define window s from tumbling with size = "
+        '2 end;select {"w": window} from in[w] into out; select {"w": window} from in[s] into out;'
     )
     state = compiled.new_state()
     block(compiled, 1, [1], state)
@@ -210,7 +210,8 @@ def test_results_of_ticks_came_of_no_event_and_those_of_events_of_the_last() -> 
 def test_an_event_that_fails_leaves_the_window_as_it_was() -> None:
     compiled = query(
         "define window w from tumbling with size = 2 end;"
-        'select {"n": aggr::stats::count(), "s": aggr::stats::sum(event.x), "all": aggr::win::collect_flattened(event.y)} from in[w] into out;'
+        'select {"n": aggr::stats::count(), "s": aggr::stats::sum(event.x), "all": '
+        "aggr::win::collect_flattened(event.y)} from in[w] into out;"
     )
     state = compiled.new_state()
     outcome = block(compiled, 1, [{"x": 1, "y": 1}, {"x": "no", "y": 2}, {"x": 3}, {"x": 4, "y": 4}], state)
@@ -271,9 +272,9 @@ def keeping(chain: list[WindowSpec]) -> Compiled:
     named = ", ".join(f"w{number}" for number in range(len(chain)))
     return query(
         defined + "select [aggr::win::first(event.x), aggr::win::last(event.x), aggr::win::last(event.g), "
-        "aggr::win::collect_flattened(event.x), aggr::win::collect_nested(event.g), aggr::stats::hdr(event.x[1] + 100), "
-        "aggr::stats::dds(event.x[1]), aggr::stats::sum(event.x[1])] "
-        f"from in[{named}] group by event.g into out;"
+        "aggr::win::collect_flattened(event.x), aggr::win::collect_nested(event.g), aggr::stats::hdr(event.x[1] + "
+        f"100), aggr::stats::dds(event.x[1]), aggr::stats::sum(event.x[1])] from in[{named}] group by event.g into "
+        "out;"
     )
 
 
@@ -300,7 +301,8 @@ def nested_bytes(items: list[Any]) -> int:
 def test_windows_take_no_more_than_their_bytes_until_some_are_closed() -> None:
     compiled = query(
         "define window w from tumbling with size = 3, max_bytes = 20_000 end;"
-        "select [group[0], aggr::stats::count(), aggr::win::collect_flattened(event.x)] from in[w] group by event.g into out;"
+        "select [group[0], aggr::stats::count(), aggr::win::collect_flattened(event.x)] from in[w] group by event.g "
+        "into out;"
     )
     state = compiled.new_state()
     outcome = block(compiled, 1, [{"g": "a", "x": "x" * 30_000}], state)
@@ -375,7 +377,10 @@ def test_a_block_stops_where_the_results_of_its_windows_are_large() -> None:
 @given(streams, st.integers(1, 4))
 def test_a_window_with_a_state_that_counts_is_a_window_by_size(given: list[tuple[int, str, int]], most: int) -> None:
     """In blocks of any size, with a state that goes through JSON between them; and it leaves no bytes behind."""
-    target = "select [group[0], window, aggr::stats::count(), aggr::stats::sum(event.x)] from in[w] group by event.g into out;"
+    target = (
+        "select [group[0], window, aggr::stats::count(), "
+        "aggr::stats::sum(event.x)] from in[w] group by event.g into out;"
+    )
     by_size = query(f"define window w from tumbling with size = 3 end; {target}")
     script = "let state.n = state.n + 1; let state.seen = event.g; state.n == 3"
     by_state = query(f'define window w from tumbling state {{"n": 0, "seen": ""}} script {script} end; {target}')

@@ -133,7 +133,8 @@ class Script:
         self.compiled = compile_region(self.region)
 
     def run(self, *events: object, meta: Mapping[str, object] | None = None) -> list[object]:
-        """Of each event `(port, value)`, `KEPT` for one that leaves as it came; the reason of an error; None if dropped."""
+        """Of each event `(port, value)`, `KEPT` for one that leaves as it came; the reason of an error;
+        None if dropped."""
         count = len(events)
         metas = [dict(meta or {}) for _ in events]
         came = BlockCall(Moment(INGEST_NS), range(count), {}, metas, lambda number: KEPT)
@@ -162,7 +163,8 @@ KEPT = "as it came"
 
 
 def read_script(text: str, functions: str = "") -> tuple[Script | None, list[str]]:
-    """What stands between `script` and `end`, with what is said of it. `functions`: what stands before its pipeline."""
+    """What stands between `script` and `end`, with what is said of it.
+    `functions`: what stands before its pipeline."""
     said: list[Diagnostic] = []
     source = f"{USES}{functions}\ndefine script s\nscript\n{text}\nend;"
     block = Library(Path("/nonexistent"), said.append).file(Source("main.troy", source))

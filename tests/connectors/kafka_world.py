@@ -91,7 +91,8 @@ async def producing(
 async def consuming(
     brokers: str, topic: str, *, session_ms: int = 45_000, **config: object
 ) -> AsyncIterator[MemoryOutlet]:
-    """In the group that has the topic's name. `session_ms`: the mock cluster lets a second member in after so long."""
+    """In the group that has the topic's name.
+    `session_ms`: the mock cluster lets a second member in after so long."""
     scheduler = CountingScheduler("kafka")
     out = MemoryOutlet(cast(VirtualScheduler, scheduler))
     mode = {"custom": {"rdkafka_options": {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 100}}}

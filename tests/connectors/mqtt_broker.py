@@ -8,7 +8,8 @@ FOR_NOW: Final = 0x97  # quota exceeded
 
 
 class StubBroker:
-    """Answers a message with `refuses` of its payload. `left`: messages that it takes before it leaves. `refuses_all`: it answers so to each CONNECT."""
+    """Answers a message with `refuses` of its payload. `left`: messages that it takes before it leaves.
+    `refuses_all`: it answers so to each CONNECT."""
 
     def __init__(self) -> None:
         self.refuses: dict[bytes, int] = {}

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
+from bench.postgres_peer import PATIENCE, PostgresPeer, as_its_user
 from demo.server import free_port
-from tests.connectors.postgres import PATIENCE, PostgresPeer, as_its_user
 
 PGBOUNCER: Final = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is missing (apt install pgbouncer)")
@@ -24,7 +24,8 @@ def pooled(peer: PostgresPeer, directory: Path) -> Iterator[str]:
     port = free_port()
     config = directory / "pgbouncer.ini"
     config.write_text(
-        f"[databases]\npostgres = host=127.0.0.1 port={peer.port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"[databases]\npostgres = host=127.0.0.1 port={peer.port} user=postgres\n[pgbouncer]\n"
+        "listen_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n"
         "server_lifetime = 1\nignore_startup_parameters = extra_float_digits\n"
     )

@@ -1,4 +1,5 @@
-"""What a schema registry answers, by Confluent's protocol, on a real socket: a stand-in, as no registry is a Python package."""
+"""What a schema registry answers, by Confluent's protocol, on a real socket:
+a stand-in, as no registry is a Python package."""
 
 import asyncio
 from base64 import b64encode
@@ -9,8 +10,8 @@ from aiohttp import web
 
 
 class RegistryStub:
-    """`schemas`: by id. `subjects`: the id of the newest schema of each. `status`: answers all with it, if it is not 200.
-    `broken`: schemas that are answered with 500. `hold`: what every answer waits for."""
+    """`schemas`: by id. `subjects`: the id of the newest schema of each. `status`: answers all with it, if it is not
+    200. `broken`: schemas that are answered with 500. `hold`: what every answer waits for."""
 
     def __init__(self) -> None:
         self.schemas: dict[int, dict[str, object]] = {}

@@ -64,11 +64,15 @@ WRITTEN = (
     "an event is acked after it was written to the operating system: it survives a crash of walflow, not a power cut"
 )
 OTHERS = "another process cuts, replaces or removes"
-OVER = f"until the next start writes over it, or {OTHERS} it. After kill -9 the last line may be torn, with older content of the file after it"
+OVER = (
+    f"until the next start writes over it, or {OTHERS} it. After kill -9 the last line may be torn, with older "
+    "content of the file after it"
+)
 ONCE = (
-    "After kill -9 no line is torn, and none comes twice if one path leads here from the log, and nothing on it takes events out, as a filter does; also "
-    "if the file was renamed in its directory. If it was moved elsewhere, cut, replaced or compressed just before, its last "
-    "lines may come twice, and the file that was moved may end in a torn line"
+    "After kill -9 no line is torn, and none comes twice if one path leads here from the log, and nothing on it "
+    "takes events out, as a filter does; also if the file was renamed in its directory. If it was moved elsewhere, "
+    "cut, replaced or compressed just before, its last lines may come twice, "
+    "and the file that was moved may end in a torn line"
 )
 KEPT = f"until {OTHERS} the file"
 
@@ -121,8 +125,8 @@ def test_what_an_ack_is_worth(mode: str, sync: str | None, behind_log: bool, sin
 
 def test_what_reading_promises() -> None:
     assert File(path="a.log", mode="read").guarantee(behind_log=False) == Guarantee(
-        source="a.log is read from its beginning at every start: events that were read before a restart come again. An "
-        "event that a sink fails comes again only after a restart"
+        source="a.log is read from its beginning at every start: events that were read before a restart come again. "
+        "An event that a sink fails comes again only after a restart"
     )
 
 

@@ -421,8 +421,8 @@ def test_another_file_at_the_path(path: Path, renamed: bool) -> None:
     sink = appending(path)
     sink.write(b"1", first=1)
     lost = (
-        f"{path} is not the file that walflow wrote to last, and that one is not in its directory: up to 1 events that "
-        "it got last may come again"
+        f"{path} is not the file that walflow wrote to last, and that one is not in its directory: up to 1 events "
+        "that it got last may come again"
     )
     assert (path.read_bytes(), sink.inlet.lines) == ((b"theirs\n", []) if renamed else (b"theirs\n1\n", [lost]))
     sink.stop()
@@ -547,8 +547,8 @@ def test_power_cuts_at_every_moment(path: Path) -> None:
 
 
 def test_a_slot_that_may_not_be_on_disk_is_synced_before_another_is_overwritten(path: Path) -> None:
-    """Killed, killed again, power cut: the second life took the intent of the first, which nobody had synced, for what
-    a power cut leaves, and wrote over the slot that it does leave."""
+    """Killed, killed again, power cut: the second life took the intent of the first, which nobody had synced, for
+    what a power cut leaves, and wrote over the slot that it does leave."""
     sink = appending(path)
     sink.write(b"1", first=1)
     sink.die()
@@ -626,8 +626,8 @@ def test_a_newer_walflows_sidecar_is_left_alone(path: Path) -> None:
     sidecar.write_bytes(newer)
     sink = appending(path)
     assert sink.inlet.breaker == (
-        f"{sidecar} was written by a newer walflow: run that one, or remove the file, after which some events may come "
-        "twice"
+        f"{sidecar} was written by a newer walflow: run that one, or remove the file, "
+        "after which some events may come twice"
     )
     sink.stop()
     assert sidecar.read_bytes() == newer

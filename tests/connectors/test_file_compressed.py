@@ -72,6 +72,7 @@ async def test_an_empty_one_has_no_events(tmp_path: Path) -> None:
     assert (stream.fed, stream.rejected, stream.ended) == ([], [], "complete")
 
 
+@pytest.mark.test
 async def test_a_bomb_goes_no_further_than_the_flow_takes_it(tmp_path: Path) -> None:
     """30 KB that are a gigabyte."""
     (tmp_path / "a.zst").write_bytes(zstd.compress(bytes(1 << 30)))

@@ -1,4 +1,5 @@
-"""Files that `copytruncate` copies and cuts: real files, the copy is known by what is in it, and each line comes once."""
+"""Files that `copytruncate` copies and cuts: real files, the copy is known by what is in it,
+and each line comes once."""
 
 import gzip
 import os
@@ -37,7 +38,8 @@ async def test_the_copy_is_known_and_the_file_goes_on(tmp_path: Path, count: int
     said = [line["event"] for line in logs if line["log_level"] == "info"]
     size = len(lines(0, count))
     assert said.count(
-        f"{log} was copied to {copy}, and cut: the copy is read on from byte {size}, and {log} is read from its beginning"
+        f"{log} was copied to {copy}, and cut: the copy is read on from byte {size}, "
+f"and {log} is read from its beginning"
     ) == 1  # fmt: skip
     assert not [line for line in logs if line["log_level"] == "warning"]
     async with Run(tmp_path, PATTERN) as run:

@@ -1,5 +1,5 @@
-"""Other processes at the file of a sink, at the moments that count: right before a write, right after a sync, and while
-walflow is not running. `tests/system/test_file_shared.py` has them as they come, with real programs."""
+"""Other processes at the file of a sink, at the moments that count: right before a write, right after a sync, and
+while walflow is not running. `tests/system/test_file_shared.py` has them as they come, with real programs."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
-"""log -> file: what of it is on disk when the power goes, down to the single sync. `tests/proof/sidecar.py` cuts it at
-random; here each case stands alone."""
+"""log -> file: what of it is on disk when the power goes, down to the single sync. `tests/proof/sidecar.py` cuts it
+at random; here each case stands alone."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,5 @@
-"""The writer's table of states: nothing that may happen, in any order, is missing from it, and each block has one end."""
+"""The writer's table of states: nothing that may happen, in any order, is missing from it,
+and each block has one end."""
 
 import asyncio
 import errno

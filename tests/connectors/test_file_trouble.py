@@ -6,14 +6,13 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from connectors.file.output import GRACE
 from tests.connectors.world import Clock, FailingDisk, Sink, appending, truncating
-from walflow.disk import Landed, RealDisk
 
 TRUNCATE, APPEND = truncating, appending
 both = pytest.mark.parametrize("starting", [TRUNCATE, APPEND])
@@ -124,34 +123,6 @@ def test_a_sidecar_that_cannot_be_written_holds_the_batch_too(path: Path) -> Non
 
 
 @both
-def test_stopped_while_it_holds(path: Path, starting: Callable[..., Sink]) -> None:
-    disk = FailingDisk()
-    sink = starting(path, disk=disk)
-    disk.failing, disk.only = {"write"}, "/out.log"
-    sink.write(b"1", first=1)
-    sink.write(b"2", first=2)
-    disk.failing = set()
-    sink.stop()
-    assert sink.inlet.failed == [(b"1\n", "test::sink has stopped"), (b"2\n", "test::sink has stopped")]
-    sink.write(b"3", first=3)
-    assert sink.inlet.failed[2:] == [(b"3\n", "test::sink has stopped")]
-    assert path.read_bytes() == b""
-    assert sink.scheduler.timers == []
-
-
-@both
-def test_stopped_with_a_batch_in_the_air(path: Path, starting: Callable[..., Sink]) -> None:
-    sink = starting(path)
-    sink.scheduler.holding = True
-    sink.write(b"1", first=1)
-    sink.write(b"2", first=2)
-    sink.stop()
-    assert sink.inlet.acked == [b"1\n"]
-    assert sink.inlet.failed == [(b"2\n", "test::sink has stopped")]
-    assert path.read_bytes() == b"1\n"
-
-
-@both
 def test_a_close_that_cannot_be_synced_says_so(path: Path, starting: Callable[..., Sink]) -> None:
     disk = FailingDisk(errno.EIO)
     sink = starting(path, disk=disk, sync=False)
@@ -257,7 +228,8 @@ def test_the_sidecar_cannot_be_made(path: Path) -> None:
     sink = appending(path, disk=disk)
     sidecar = path.with_name(".out.log.walflow")
     assert sink.inlet.breaker == (
-        f"cannot append to {path} without its sidecar: cannot write {sidecar}: permission denied for user {os.geteuid()}"
+        f"cannot append to {path} without its sidecar: cannot write {sidecar}: "
+        f"permission denied for user {os.geteuid()}"
     )
     sink.stop()
 
@@ -266,21 +238,6 @@ def test_a_file_in_place_of_its_directory(path: Path) -> None:
     path.touch()
     sink = truncating(path / "out.log")
     assert sink.inlet.breaker == f"cannot write {path}/out.log: {path} is not a directory"
-    sink.stop()
-
-
-@both
-def test_sighup_ends_a_wait(path: Path, starting: Callable[..., Sink]) -> None:
-    disk = FailingDisk()
-    sink = starting(path, disk=disk)
-    disk.failing = {"write"}
-    sink.write(b"1", first=1)
-    sink.scheduler.advance(5)
-    disk.failing = set()
-    sink.inlet.reopen()
-    sink.scheduler.run()
-    assert (sink.inlet.breaker, sink.inlet.acked) == (None, [b"1\n"])
-    assert sink.scheduler.timers == []
     sink.stop()
 
 
@@ -298,19 +255,6 @@ def test_a_reopened_path_that_cannot_be_opened_keeps_the_blocks(path: Path, star
     sink.scheduler.advance(0.1)
     assert (old.read_bytes(), path.read_bytes(), sink.inlet.breaker) == (b"1\n", b"2\n", None)
     sink.stop()
-
-
-def test_a_bug_ends_the_run_and_fails_what_it_holds(path: Path) -> None:
-    class Broken(RealDisk):
-        def append(self, fd: int, parts: Sequence[bytes]) -> Landed:
-            raise AssertionError("a bug")
-
-    sink = truncating(path, disk=Broken())
-    sink.write(b"1")
-    assert sink.writer.ended.is_set()
-    assert str(sink.writer.failure) == "a bug"
-    sink.stop()
-    assert sink.inlet.failed == [(b"1\n", "test::sink has stopped")]
 
 
 # truncate

@@ -12,7 +12,8 @@ from connectors.file.follow.walk import Walk, Walked, walk
 
 TREE = ("a.log", "b/a.log", "b/c/a.log", "b/c/.hidden.log", ".d/a.log", "b/b/b/x.txt", "ab/z[1].log", "b/e.log/a.log")
 PATTERNS = (
-    "*.log", "*", "**", "**/*.log", "**/a.log", "b/**", "b/**/*.log", "*/*.log", "*/a.log", "**/**/a.log", ".*/*.log", "[ab]*/**/*",
+    "*.log", "*", "**", "**/*.log", "**/a.log", "b/**", "b/**/*.log", "*/*.log", "*/a.log", "**/**/a.log", ".*/*.log",
+    "[ab]*/**/*",
     "b//*.log", "./*.log", "**/c/*", "**/b/**/*", "ab/z[[]1].log", "nothing/*", "*/", "**/.*", "b/*/", "?.log",
 )  # fmt: skip
 

@@ -158,17 +158,6 @@ async def test_a_peer_that_is_not_trusted_or_does_not_trust_gets_no_event(
     assert peer.got == []
 
 
-async def test_nothing_is_acked_before_its_answer() -> None:
-    peer = Peer()
-    peer.hold = asyncio.Event()
-    async with peer.listening() as port, posting(port) as inlet:
-        inlet.give(inlet.lines_of(b"1"))
-        await until(lambda: peer.at_once == 1)
-        assert inlet.acked == []
-        peer.hold.set()
-        await until(lambda: inlet.acked)
-
-
 @pytest.mark.parametrize(
     ("batch", "bodies"),
     [
@@ -295,8 +284,8 @@ async def test_while_only_poison_is_in_hand_the_sources_may_send_and_the_breaker
 
 
 async def test_behind_a_log_that_may_send_no_more_it_hands_back_what_failed() -> None:
-    """All that it has in hand has failed, and nothing new comes: the log has sent as many as may be unacked. The breaker stays triggered, half
-    open, so that the log sends others."""
+    """All that it has in hand has failed, and nothing new comes: the log has sent as many as may be unacked. The
+    breaker stays triggered, half open, so that the log sends others."""
     peer = Poisoned(b"1")
     async with peer.listening() as port, posting(port) as inlet:
         inlet.give(inlet.lines_of(b"1"))
@@ -375,15 +364,6 @@ async def test_a_rejected_event_says_how_often_it_had_failed() -> None:
         assert inlet.rejected == [(b"1\n", "404 Not Found: a reason (attempt 2)")]
 
 
-async def test_when_it_stops_what_waits_for_another_try_fails() -> None:
-    peer = Poisoned(b"1")
-    async with peer.listening() as port:
-        async with posting(port, reconnect={"retry": {"interval_ms": 10_000}}) as inlet:
-            inlet.give(inlet.lines_of(b"1", b"2"))
-            await until(lambda: peer.got)
-        assert sorted(data for data, _ in inlet.failed) == [b"1\n", b"2\n"]
-
-
 async def test_a_connection_that_breaks_and_a_server_that_is_away() -> None:
     peer = Peer(ConnectionResetError(), ConnectionResetError())
     async with peer.listening() as port:
@@ -454,17 +434,6 @@ async def test_concurrency_bounds_how_many_wait() -> None:
         await until(lambda: len(inlet.settled) == 1)
         assert peer.most_at_once == 4
         assert sorted(int(got.body) for got in peer.got) == list(range(20))
-
-
-async def test_one_that_can_be_replaced_fails_at_once_and_comes_back() -> None:
-    peer = Peer(503)
-    async with peer.listening() as port, posting(port, replaceable=True) as inlet:
-        inlet.give(inlet.lines_of(b"1", b"2"))
-        await until(lambda: len(inlet.settled) == 1 and inlet.breaker is None)
-        assert [data for data, _ in inlet.failed] == [b"1\n", b"2\n"]
-        assert inlet.triggered
-        inlet.give(inlet.lines_of(b"3"))
-        await until(lambda: inlet.acked == [b"3\n"])
 
 
 async def test_keys_are_of_the_log_and_the_position_and_stay_over_a_restart() -> None:

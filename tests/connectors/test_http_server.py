@@ -311,8 +311,8 @@ async def test_a_bad_line_is_named_and_nothing_is_taken(
             b'{\n"a" 1}',
             {},
             (
-                "event 1: not JSON: unexpected character, expected ':' after key at line 2, column 5 (for an event a line, "
-                "send Content-Type: application/x-ndjson); nothing was taken"
+                "event 1: not JSON: unexpected character, expected ':' after key at line 2, column 5 (for an event a "
+                "line, send Content-Type: application/x-ndjson); nothing was taken"
             ),
         ),
     ],
@@ -421,7 +421,8 @@ async def test_a_repeated_key_is_not_taken_again() -> None:
 
 @pytest.mark.parametrize("ends", [b"\xe9 \xe8", b"\xff \xef\xbf\xbd"], ids=["two of Latin-1", "a replacement"])
 async def test_keys_that_read_alike_are_not_one(ends: bytes) -> None:
-    """What is no text is no key: the second of these was answered as if it had come before, and its event was not taken."""
+    """What is no text is no key: the second of these was answered as if it had come before,
+    and its event was not taken."""
     async with serving() as server:
         first, second = [
             await ask(server, b"1", {"Idempotency-Key": f"caf{end}"})
@@ -643,7 +644,8 @@ def test_beyond_loopback_it_warns() -> None:
 
 
 async def test_long_requests_one_behind_the_other_are_taken_whole() -> None:
-    """From the second one on, the parser expects that they are long: it takes the head, and then the body in one piece."""
+    """From the second one on, the parser expects that they are long:
+    it takes the head, and then the body in one piece."""
     bodies = [b"".join(b"%d\n" % n for n in range(at, at + 2000)) for at in range(0, 10_000, 2000)]
     async with serving() as server, server.client() as client:
         for body in (*bodies, b"1"):

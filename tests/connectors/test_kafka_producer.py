@@ -209,16 +209,6 @@ async def test_a_message_timeout_fails_its_event_and_no_other(brokers: str) -> N
     assert [event for event, _ in inlet.failed] == [b"two\n"]
 
 
-async def test_where_others_can_take_them_the_events_fail_at_once_and_the_next_ones_are_tried(brokers: str) -> None:
-    make = faulty(one=[KafkaError.NOT_ENOUGH_REPLICAS])
-    async with producing(brokers, topic="others", make=make, replaceable=True) as inlet:
-        inlet.give(inlet.block(b"one\n"))
-        await until(lambda: inlet.failed)
-        await until(lambda: inlet.breaker is None)
-        inlet.give(inlet.block(b"two\n"))
-        await until(lambda: inlet.acked)
-
-
 class Silent(Producer):
     """Takes messages, and sends none."""
 

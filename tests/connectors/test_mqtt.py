@@ -173,7 +173,8 @@ async def test_a_message_that_the_broker_never_takes_for_now_fails_alone_once_ot
 
 @needs_mosquitto
 async def test_a_message_that_ends_each_connection_goes_back_to_the_log_and_others_pass(tmp_path: Path) -> None:
-    """Mosquitto answers one that is larger than it takes with a code that MQTT has for other packets, and the client ends the connection."""
+    """Mosquitto answers one that is larger than it takes with a code that MQTT has for other packets,
+    and the client ends the connection."""
     with broker(tmp_path, "message_size_limit 8000") as mosquitto:
         async with publishing(mosquitto.port) as inlet:
             large = b'"%b"' % (b"x" * 10_000)
@@ -195,27 +196,6 @@ async def test_a_broker_that_dies_is_waited_for_and_gets_what_it_has_not_answere
         await until(lambda: len(inlet.acked) == 2)
         assert inlet.breaker is None
         assert inlet.failed == []
-
-
-@needs_mosquitto
-async def test_where_others_can_take_them_the_events_fail_while_the_broker_is_away(mosquitto: Mosquitto) -> None:
-    async with publishing(mosquitto.port, replaceable=True) as inlet:
-        inlet.give(inlet.lines_of(b"1"))
-        await until(lambda: inlet.acked)
-        mosquitto.end(signal.SIGKILL)
-        await until(lambda: inlet.breaker)
-        inlet.give(inlet.lines_of(b"2"))
-        assert [event for event, _ in inlet.failed] == [b"2\n"]
-
-
-@needs_mosquitto
-async def test_what_has_no_answer_when_it_stops_fails(mosquitto: Mosquitto) -> None:
-    async with publishing(mosquitto.port) as inlet:
-        inlet.give(inlet.lines_of(b"1"))
-        await until(lambda: inlet.acked)
-        mosquitto.end(signal.SIGKILL)
-        inlet.give(inlet.lines_of(b"2"))
-    assert inlet.failed == [(b"2\n", "walflow has stopped")]
 
 
 @needs_mosquitto

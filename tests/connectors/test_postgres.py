@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 
 import pytest
 
+from bench.postgres_peer import PostgresPeer, running_postgres
 from connectors.postgres.schema import WantedTable
 from connectors.postgres.server import PostgresServer
 from connectors.postgres.table import PostgresTable
 from connectors.postgres.text import TableColumn, cell
-from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
+from tests.connectors.postgres import needs_postgres
 from walflow import Inlet, Outlet
 from walflow.tables import CannotUse, NotARow, columns_of, run_table
 from walflow.testing.sinks import JobsOnThread, RunsSink, sink_promises
@@ -91,7 +92,8 @@ def test_members_become_columns_of_any_type(peer: PostgresPeer) -> None:
     }
     assert stored(table, [event]) == {}
     found = peer.sql(
-        "SELECT i, n::text, b, s, at::text, day::text, u::text, raw, names, grid, j::text, m, ip::text, f, made FROM t"
+        "SELECT i, n::text, b, s, at::text, day::text, u::text, raw, names, grid, j::text, m, ip::text, f, "
+        "made FROM t"
     )
     assert found == [
         (

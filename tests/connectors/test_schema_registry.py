@@ -143,15 +143,6 @@ async def test_no_registry_at_all_is_one_line_and_the_sources_wait() -> None:
         assert not asked.inlet.failed
 
 
-async def test_what_is_held_when_it_stops_fails() -> None:
-    async with registry() as stub:
-        stub.status = 503
-        async with asking(decoding(stub.url)) as asked:
-            give(asked, wire(7, POINT, {"x": 1}))
-            await until(lambda: asked.inlet.breaker)
-        assert [cause for _, cause in asked.inlet.failed] == ["the connector has stopped"]
-
-
 async def test_values_go_in_by_the_newest_schema_of_the_subject() -> None:
     async with registry("me", "p\xe4ss") as stub:
         connector = SchemaRegistry.model_validate(

@@ -90,15 +90,6 @@ class Sink:
 # stdout
 
 
-def test_it_writes_and_acks(pipe: Pipe) -> None:
-    sink = Sink(pipe.take_writing())
-    sink.write(b"1", b"2")
-    sink.write(b"3")
-    assert pipe.read() == b"1\n2\n3\n"
-    assert sink.inlet.acked == [b"1\n2\n", b"3\n"]
-    sink.stop()
-
-
 def test_a_pipe_that_nobody_reads_holds_and_stops_the_sources(pipe: Pipe) -> None:
     sink = Sink(pipe.take_writing())
     block = b"x" * 99_999
@@ -342,8 +333,8 @@ def test_what_it_says_of_itself() -> None:
     assert Stdio().ports_used() == Ports(inputs=("in", "stdout", "stderr"), outputs=("out", "err"))
     source = "what was read from stdin cannot be read again: a crash loses the events that no log has acked yet"
     sink = (
-        "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is not known. "
-        "Once the stream is closed, "
+        "an event is acked after it was written to its stream (stdout for the input `in`). Whether it was read is "
+        "not known. Once the stream is closed, "
     )
     drops = f"{sink}every further event for it is acked, dropped and counted"
     holds = f"{sink}no more events are acked, and its sources stop"

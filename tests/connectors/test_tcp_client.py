@@ -151,23 +151,6 @@ async def test_what_was_written_is_lost_with_a_peer_that_did_not_read_it() -> No
         await world.until(lambda: world.peer.received == [b"", b"2\n"])
 
 
-async def test_blocks_are_held_while_nobody_is_there() -> None:
-    world = World()
-    await world.peer.listen()
-    world.peer.leave()
-    async with world.running():
-        world.give(b"1")
-        await world.until(lambda: world.inlet.breaker)
-        assert "Connect" in str(world.inlet.breaker) or "refused" in str(world.inlet.breaker)
-        world.give(b"2")
-        await world.until(lambda: len(world.outlet.lines) > 3, step=0.01)
-        assert world.inlet.failed == []
-        await world.peer.listen()
-        await world.until(lambda: world.peer.received == [b"1\n2\n"], step=0.01)
-        await world.until(lambda: world.inlet.acked == [b"1\n", b"2\n"])
-        assert world.inlet.breaker is None
-
-
 async def test_an_end_of_the_stream_is_a_loss_at_once() -> None:
     world = World()
     async with world.connected():

@@ -1,4 +1,5 @@
-"""Events to datagrams: acked when the system has them, rejected where they are too large, held where it takes none."""
+"""Events to datagrams: acked when the system has them, rejected where they are too large,
+held where it takes none."""
 
 import asyncio
 import errno
@@ -148,29 +149,6 @@ def test_what_the_system_does_not_take_is_held_and_sent_in_order(number: int) ->
     assert len(inlet.triggered) == 1
     assert sock.sent[4:] == [b"5", b"6"]
     assert inlet.acked == [b"1\n", b"2\n3\n", b"4\n", b"5\n", b"6\n"]
-    assert inlet.scheduler.timers == []
-
-
-def test_what_is_behind_an_event_that_is_too_large_keeps_its_place() -> None:
-    sock = Socket(errno.ENOBUFS)
-    inlet, _ = sending(sock)
-    inlet.give(inlet.lines_of(b"1", TOO_LARGE, b"2"), inlet.lines_of(b"3"))
-    inlet.scheduler.advance(1)
-    assert sock.sent == [b"1", b"2", b"3"]
-
-
-def test_stopping_fails_what_was_not_sent() -> None:
-    class Third(Socket):
-        def send(self, data: bytes, /) -> int:
-            if data == b"3":
-                self.failing = [errno.ENOBUFS]
-            return super().send(data)
-
-    inlet, sink = sending(Third())
-    inlet.give(inlet.lines_of(b"1", b"2", b"3", b"4"), inlet.lines_of(b"5"))
-    asyncio.run(sink.close())
-    assert inlet.failed == [(b"3\n4\n", "the datagram was not sent"), (b"5\n", "the datagram was not sent")]
-    assert inlet.settled[0].done == 2
     assert inlet.scheduler.timers == []
 
 

@@ -148,7 +148,8 @@ STEPS = st.lists(st.one_of(st.lists(IDS, min_size=1, max_size=6), IDS, st.none()
 
 @given(STEPS)
 def test_each_event_is_acked_once_whatever_order_they_come_back_in(steps: list[list[int] | int | None]) -> None:
-    """Against a model: a list of ids is a block, an id comes back, None is the end of a connection. Ids may repeat."""
+    """Against a model: a list of ids is a block, an id comes back, None is the end of a connection.
+    Ids may repeat."""
     wire = Returned("id")
     owed: list[tuple[int, int]] = []  # id, number
     blocks = number = 0

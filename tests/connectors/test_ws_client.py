@@ -218,20 +218,6 @@ async def test_a_goodbye_is_a_loss_at_once() -> None:
         assert world.peer.received == [[], ["1"]]
 
 
-async def test_blocks_are_held_while_nobody_is_there() -> None:
-    world = World()
-    await world.peer.listen()
-    await world.peer.leave()
-    async with world.running():
-        world.give(b"1")
-        await world.until(lambda: len(world.said("cannot connect")) == 3, step=0.01)
-        assert world.inlet.breaker is not None
-        world.give(b"2")
-        await world.peer.listen()
-        await world.until(lambda: world.inlet.acked == [b"1\n", b"2\n"], step=0.01)
-        assert world.inlet.breaker is None
-
-
 async def test_where_others_can_take_its_blocks_it_fails_them_at_once() -> None:
     world = World(replaceable=True)
     await world.peer.listen()

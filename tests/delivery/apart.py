@@ -1,5 +1,5 @@
-"""A log and its sinks, built from a flow file as the daemon builds them, on a disk in memory, in virtual time. What comes to
-a sink waits until the test says what becomes of it."""
+"""A log and its sinks, built from a flow file as the daemon builds them, on a disk in memory, in virtual time. What
+comes to a sink waits until the test says what becomes of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,8 +19,8 @@ from walflow.wal import Log
 
 
 class Apart:
-    """One life. `sinks`: by name; one with a slash is a buffer for results that the flow has anyway. Those that are `away` have
-    not come up."""
+    """One life. `sinks`: by name; one with a slash is a buffer for results that the flow has anyway. Those that are
+    `away` have not come up."""
 
     def __init__(
         self,

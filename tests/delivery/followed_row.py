@@ -1,5 +1,5 @@
-"""A followed file, a log and a sink, built from a flow file as the daemon builds them: real files, a log on a disk in memory, in
-virtual time."""
+"""A followed file, a log and a sink, built from a flow file as the daemon builds them: real files, a log on a disk in
+memory, in virtual time."""
 
 import asyncio
 import errno
@@ -57,8 +57,8 @@ class MortalDisk(RealDisk):
 
 
 class FollowedRow:
-    """One life. `delivered`: by its position in the log, each event that the log sent. `settled`: events that the log took, and
-    acked upstream."""
+    """One life. `delivered`: by its position in the log, each event that the log sent. `settled`: events that the log
+    took, and acked upstream."""
 
     def __init__(
         self, directory: Path, body: str, disk: MemoryDisk, boot: str = "one", names: str = "app*.log"

@@ -138,8 +138,8 @@ def fails_to_sync(operation: str, path: str) -> int | None:
 
 @pytest.mark.parametrize("starts", [1, 2])
 def test_what_a_power_cut_may_still_take_is_appended_again(starts: int) -> None:
-    """The disk failed to write records of the second log. The next start finds them in the page cache, and has no room for a
-    copy. The first log must not be told that they are there."""
+    """The disk failed to write records of the second log. The next start finds them in the page cache, and has no
+    room for a copy. The first log must not be told that they are there."""
     disk = SimulatedDisk()
     row = Row(disk=disk)
     given(row, 0, 10)

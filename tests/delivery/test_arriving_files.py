@@ -1,4 +1,5 @@
-"""A followed file in front of a log: what is read again after kill -9 is not appended again, and nothing else is called known."""
+"""A followed file in front of a log: what is read again after kill -9 is not appended again,
+and nothing else is called known."""
 
 import asyncio
 import gzip
@@ -28,7 +29,8 @@ def append(path: Path, data: bytes) -> None:
 
 
 class Lives:
-    """One life after the other, with one log and one directory. `delivered`: by the log's position, all that was ever sent."""
+    """One life after the other, with one log and one directory.
+    `delivered`: by the log's position, all that was ever sent."""
 
     row: FollowedRow
     names = "app*.log"
@@ -131,7 +133,8 @@ async def test_another_file_with_the_same_inode_is_new(tmp_path: Path) -> None:
 async def test_a_new_file_with_the_inode_of_one_that_is_gone_is_known_by_its_own_name(
     tmp_path: Path, saved: bool
 ) -> None:
-    """The slots of both are free, and the file takes the one of the other inode: then two would speak of its inode."""
+    """The slots of both are free, and the file takes the one of the other inode:
+    then two would speak of its inode."""
     lives, row = await begun(tmp_path)
     for name, first in (("app1", 0), ("app2", 10)):
         append(tmp_path / f"{name}.log", lines(first, first + 10))
@@ -334,8 +337,8 @@ ROTATES = st.one_of(
 
 
 class Rotated(Model):
-    """As logrotate does it, also while walflow is down. Lines are written before and after; what was read last may be compressed or
-    removed once the checkpoint has it."""
+    """As logrotate does it, also while walflow is down. Lines are written before and after; what was read last may be
+    compressed or removed once the checkpoint has it."""
 
     names = "app.log*"
 

@@ -1,5 +1,5 @@
-"""Two logs in a row against a model: whatever fails, is killed and is cut from power at whichever operation of the disk, the second
-log lacks no event that the first one acked, and has none twice."""
+"""Two logs in a row against a model: whatever fails, is killed and is cut from power at whichever operation of the
+disk, the second log lacks no event that the first one acked, and has none twice."""
 
 import errno
 from random import Random

@@ -13,7 +13,10 @@ CONFIG = Wal(path="/log", chunk_size=65536, max_chunks=8)
 RESULTS = "p/results/out"
 WINDOWS = (
     pipeline(
-        'define window w from tumbling with interval = 1_000_000_000 end; select {"n": aggr::stats::count()} from in[w] into out;',
+        (
+            'define window w from tumbling with interval = 1_000_000_000 end; select {"n": '
+            "aggr::stats::count()} from in[w] into out;"
+        ),
         into="out",
     )
     + "connect /pipeline/p/out to /connector/near;"

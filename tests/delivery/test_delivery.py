@@ -347,7 +347,8 @@ def test_max_attempts_rejects_no_event_that_failed_only_beside_another(path: Pat
 
 
 def test_an_outage_uses_up_no_attempts(path: Path) -> None:
-    """Each event fails a hundred times, and none is rejected; once the sink is back, all are there within ten seconds."""
+    """Each event fails a hundred times, and none is rejected;
+    once the sink is back, all are there within ten seconds."""
     err = Taker("f::err", ack=True)
     relay = Relay(path, choosy := Choosy(*range(50)), max_attempts=2, err=err)
     for number in range(0, 40, 2):

@@ -1,5 +1,5 @@
-"""`on_full = "drop_oldest"`: sources are not stopped by the budget; what goes is counted, on disk too, and is not sent
-again."""
+"""`on_full = "drop_oldest"`: sources are not stopped by the budget; what goes is counted, on disk too, and is not
+sent again."""
 
 import errno
 

@@ -1,4 +1,5 @@
-"""Timers of a real loop: they go off up to the resolution of its clock too early, and time passes while a turn lasts."""
+"""Timers of a real loop: they go off up to the resolution of its clock too early,
+and time passes while a turn lasts."""
 
 from collections.abc import Callable
 

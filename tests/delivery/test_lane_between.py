@@ -1,4 +1,5 @@
-"""What holds or chooses events stands between a log and several sinks: they share one lane, and each event passes it once."""
+"""What holds or chooses events stands between a log and several sinks:
+they share one lane, and each event passes it once."""
 
 from collections.abc import Callable
 

@@ -40,7 +40,8 @@ def test_a_lane_that_catches_up_leaves_each_turn_of_the_loop_to_others() -> None
 
 
 def test_of_eight_lanes_at_eight_places_none_gets_less_than_half_of_the_fastest() -> None:
-    """In each step of the loop, as long as all of them lack events. Their sinks ack at once, so no window stops one."""
+    """In each step of the loop, as long as all of them lack events.
+    Their sinks ack at once, so no window stops one."""
     names = [f"sink{number}" for number in range(8)]
     links = "".join(f"connect /pipeline/after to /connector/{name};" for name in names)
     body = f"create pipeline after from pipelines::passthrough; connect /connector/log to /pipeline/after; {links}"

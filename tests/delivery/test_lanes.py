@@ -446,7 +446,8 @@ def test_a_sink_that_is_away_knows_the_age_after_a_restart() -> None:
 
 
 def test_the_age_of_what_an_earlier_process_left_with_a_stamp_that_is_ahead() -> None:
-    """How long the log was closed, nobody knows; what the stamps say of each other is true, and so is the time since."""
+    """How long the log was closed, nobody knows;
+    what the stamps say of each other is true, and so is the time since."""
     flow = Apart(FAN, ["near", "far"], away=["far"])
     flow.give(1, ingest_ns=flow.clock.wall_ns())
     flow.scheduler.advance(60)

@@ -1,5 +1,5 @@
-"""Lanes against a model that keeps a set of events for each sink: whatever fails, stops and crashes, each sink gets what is
-its own, nothing that it has acked before the last checkpoint comes again, and the log ends empty."""
+"""Lanes against a model that keeps a set of events for each sink: whatever fails, stops and crashes, each sink gets
+what is its own, nothing that it has acked before the last checkpoint comes again, and the log ends empty."""
 
 from typing import Final
 
@@ -178,8 +178,8 @@ def test_each_sink_gets_what_is_its_own(graph: int, what: list[tuple[str, object
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(60))
 @given(st.integers(0, len(GRAPHS) - 1), relinks)
 def test_each_sink_gets_what_is_its_own_with_whatever_links(graph: int, what: list[tuple[str, object]]) -> None:
-    """The last graph merges two sinks, the first part all. What a sink had acked in a lane of its own, and was stored, does not
-    come to it again when it has a lane of its own again."""
+    """The last graph merges two sinks, the first part all. What a sink had acked in a lane of its own, and was
+    stored, does not come to it again when it has a lane of its own again."""
     model = Model(graph)
     for action, of in what:
         model.do(action, of)

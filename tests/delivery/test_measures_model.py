@@ -1,4 +1,5 @@
-"""Every metric of a log, after any sequence of what may happen to one, against a model that counts events one by one."""
+"""Every metric of a log, after any sequence of what may happen to one,
+against a model that counts events one by one."""
 
 import errno
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""One flush in the air, one more remembered, and what becomes of it on a full disk, after a stop and after an error."""
+"""One flush in the air, one more remembered, and what becomes of it on a full disk,
+after a stop and after an error."""
 
 from collections import deque
 from collections.abc import Callable

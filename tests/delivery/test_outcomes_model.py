@@ -1,8 +1,9 @@
-"""Every event has an outcome: for each sink that its way leads to, exactly one within a run, at least one over restarts, and
-nothing is left once all sinks are well again.
+"""Every event has an outcome: for each sink that its way leads to, exactly one within a run, at least one over
+restarts, and nothing is left once all sinks are well again.
 
-The oracle knows nothing of blocks, receipts or positions. It counts, by event and sink, what the sinks were told to do: ack, reject
-(then what becomes of the error record), or fail, each for any part of a block, in any order, with restarts between.
+The oracle knows nothing of blocks, receipts or positions. It counts, by event and sink, what the sinks were told to
+do: ack, reject (then what becomes of the error record), or fail, each for any part of a block, in any order, with
+restarts between.
 """
 
 import asyncio
@@ -151,8 +152,8 @@ TYPES: Final = {
 
 
 class Told(NamedTuple):
-    """What became of a row of an event, for a sink. `life`: in which run of the daemon. `by`: the sink itself, or who acked the error
-    record."""
+    """What became of a row of an event, for a sink. `life`: in which run of the daemon. `by`: the sink itself, or who
+    acked the error record."""
 
     sink: str
     key: Key
@@ -419,8 +420,8 @@ def test_each_event_has_one_outcome_for_each_sink(
 
 
 def test_an_event_that_is_rejected_after_one_beside_it() -> None:
-    """Of a block of two the first is answered 400, the second 500 and later 400: it was acked and delivered nowhere, because the file of
-    rejected events had 'the block'."""
+    """Of a block of two the first is answered 400, the second 500 and later 400: it was acked and delivered nowhere,
+    because the file of rejected events had 'the block'."""
     for kind in TYPES:
         for graph in ("fan", "robin"):
             run(

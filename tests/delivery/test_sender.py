@@ -1,4 +1,5 @@
-"""What a sender sends next, over a supply of lines that are all there: limits, probes, what is forgotten, and what it says."""
+"""What a sender sends next, over a supply of lines that are all there:
+limits, probes, what is forgotten, and what it says."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""The selects before several lanes: evaluated once for lanes at the same position, and by a lane that is elsewhere for itself."""
+"""The selects before several lanes: evaluated once for lanes at the same position,
+and by a lane that is elsewhere for itself."""
 
 import pytest
 

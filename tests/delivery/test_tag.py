@@ -1,4 +1,5 @@
-"""A log names the codec of its events so that another process decodes them as this one did, whatever the files say then."""
+"""A log names the codec of its events so that another process decodes them as this one did,
+whatever the files say then."""
 
 import json
 from contextlib import suppress

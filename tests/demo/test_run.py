@@ -35,7 +35,8 @@ def run(tmp_path: Path, *options: object, **more: str) -> tuple[int, str]:
 
 
 def processes(workdir: Path) -> list[str]:
-    """Of all processes, those started with this directory among their arguments or in their environment, or that work in it."""
+    """Of all processes, those started with this directory among their arguments or in their environment,
+    or that work in it."""
     found: list[str] = []
     for path in Path("/proc").glob("[0-9]*"):
         try:

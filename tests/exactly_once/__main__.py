@@ -27,7 +27,8 @@ def main(kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10)
     for point, count in Counter(kill.point for kill in done).items():
         console.print(f"{count:4} kills: {point}")
     console.print(
-        f"{events} events sent; Spark reads {found.rows} rows, {found.distinct} distinct, {found.first} to {found.last}"
+        f"{events} events sent; Spark reads {found.rows} rows, {found.distinct} distinct, "
+        f"{found.first} to {found.last}"
     )
     complete = (found.rows, found.distinct, found.positions, found.first, found.last) == (
         events,

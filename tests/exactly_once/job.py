@@ -1,5 +1,5 @@
-"""What a user would write: the log's events to parquet. It runs until it is killed, or, told `finish`, to the end, and
-then prints what Spark itself reads from the directory."""
+"""What a user would write: the log's events to parquet. It runs until it is killed, or, told `finish`, to the end,
+and then prints what Spark itself reads from the directory."""
 
 import json
 import sys

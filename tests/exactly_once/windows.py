@@ -1,6 +1,8 @@
-"""flows/spark/windows.troy on Spark, with kills at named points: each window comes once, and is what the daemon makes of it.
+"""flows/spark/windows.troy on Spark, with kills at named points: each window comes once, and is what the daemon makes
+of it.
 
-`python -m tests.exactly_once.windows --kills 10` kills ten times at each point and prints the ledger; `make soak` kills twice.
+`python -m tests.exactly_once.windows --kills 10` kills ten times at each point and prints the ledger; `make soak`
+kills twice.
 """
 
 import os
@@ -38,8 +40,8 @@ PYTHON_WORKER: Final = b"pyspark.daemon\0pyspark.worker"
 
 
 class Ledger(NamedTuple):
-    """`windows`, `expected`: of each host, in order. `once`: after all kills of Spark no line had come twice. What the daemon sends again
-    behind its log, after it was killed itself, is left out of `windows`."""
+    """`windows`, `expected`: of each host, in order. `once`: after all kills of Spark no line had come twice. What
+    the daemon sends again behind its log, after it was killed itself, is left out of `windows`."""
 
     kills: Sequence[Kill]
     events: int
@@ -179,7 +181,8 @@ def _count(found: Mapping[str, Sequence[str]]) -> int:
 
 
 def several(here: Path, kills: int, jobs: int, tell: Callable[[Kill], None] = lambda kill: None) -> Sequence[Ledger]:
-    """The kills at each point, dealt to so many runs side by side: a Spark that starts mostly waits for its one thread."""
+    """The kills at each point, dealt to so many runs side by side:
+    a Spark that starts mostly waits for its one thread."""
     shares = [share for share in (kills // jobs + (job < kills % jobs) for job in range(jobs)) if share]
     directories = [here / str(job) for job in range(len(shares))]
     for directory in directories:
@@ -192,7 +195,8 @@ def main(
     kills: Annotated[int, typer.Option(min=1, help="At each point.")] = 10,
     jobs: Annotated[int, typer.Option(min=1, help="Runs side by side, which share the kills.")] = 1,
 ) -> None:
-    """Kills Spark, a worker of its, or the daemon, at each named point, and compares the windows with those of the daemon."""
+    """Kills Spark, a worker of its, or the daemon, at each named point,
+    and compares the windows with those of the daemon."""
     be_short_lived()
     started = time.monotonic()
 
@@ -205,8 +209,9 @@ def main(
         typer.echo(f"{count:4} kills: {point}")
     for ledger in ledgers:
         typer.echo(
-            f"{ledger.events} events sent; {_count(ledger.windows)} windows, {_count(ledger.expected)} expected; {ledger.errors} errors, "
-            f"{ledger.expected_errors} expected; before the daemon was killed {'none' if ledger.once else 'SOME'} came twice"
+            f"{ledger.events} events sent; {_count(ledger.windows)} windows, {_count(ledger.expected)} expected; "
+            f"{ledger.errors} errors, {ledger.expected_errors} expected; before the daemon was killed "
+            f"{'none' if ledger.once else 'SOME'} came twice"
         )
     right = all(ledger.right for ledger in ledgers)
     typer.echo("complete, once and right" if right else "NOT COMPLETE, OR NOT RIGHT")

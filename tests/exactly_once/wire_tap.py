@@ -17,8 +17,8 @@ Hook = Callable[[str, FrameKind, bytes], bytes | None]
 
 
 class WireTap:
-    """`hook` gets the direction, the kind and the whole frame, before it goes on; it returns what does go on, None for
-    the end of the connection. `log`: (direction, kind) of what went on whole."""
+    """`hook` gets the direction, the kind and the whole frame, before it goes on; it returns what does go on, None
+    for the end of the connection. `log`: (direction, kind) of what went on whole."""
 
     def __init__(self, upstream: int) -> None:
         self._upstream = upstream

@@ -1,4 +1,5 @@
-"""Small logs on a disk in memory, what each of them promised, and whether a start on what is left of it keeps that."""
+"""Small logs on a disk in memory, what each of them promised,
+and whether a start on what is left of it keeps that."""
 
 import json
 from collections.abc import Mapping, Sequence

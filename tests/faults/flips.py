@@ -44,7 +44,8 @@ def sweep(small: SmallLog, bits: Iterable[Bit]) -> Counter[tuple[str, str]]:
 
 
 def judge(small: SmallLog, file: str, byte: int, verdict: Verdict) -> tuple[str, str]:
-    """Asserts that nothing but the record that the byte is of may be missing, and that it is not missing in silence."""
+    """Asserts that nothing but the record that the byte is of may be missing,
+    and that it is not missing in silence."""
     hit = small.at(file, byte)
     missing = {one.first for one in small.records} - small.acked - verdict.delivered
     allowed = hit.positions if hit is not None else set()

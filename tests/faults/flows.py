@@ -1,4 +1,5 @@
-"""What a life is a life of: a log and its sinks, or two logs in a row and a sink. On real directories, in virtual time."""
+"""What a life is a life of: a log and its sinks, or two logs in a row and a sink.
+On real directories, in virtual time."""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -18,8 +19,9 @@ from walflow.wal import Log, LogOptions
 
 class Plan(msgspec.Struct, frozen=True):
     """Gives events `first` to `after` in blocks of three, each of one of `sizes` in bytes; acks about half of what
-    comes, not in order; looks at the clock now and then. `lanes`: of a log with several sinks; the last one of them is
-    behind: it seldom acks, and then all that it has. `in_a_row`: a log behind a log, both in directories in `path`."""
+    comes, not in order; looks at the clock now and then. `lanes`: of a log with several sinks; the last one of them
+    is behind: it seldom acks, and then all that it has. `in_a_row`: a log behind a log, both in directories in
+    `path`."""
 
     path: str
     chunk_size: int
@@ -33,7 +35,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Flow(Protocol):
-    """`waiting`: by lane, the blocks that its sink has, until someone takes them from there. The last of `logs` sent them."""
+    """`waiting`: by lane, the blocks that its sink has, until someone takes them from there.
+    The last of `logs` sent them."""
 
     @property
     def logs(self) -> Sequence[Log]: ...

@@ -1,5 +1,5 @@
-"""A file system of one's own in a file: what ext4 and xfs do when they are full is not what tmpfs does. Needs root, and a loop
-device."""
+"""A file system of one's own in a file: what ext4 and xfs do when they are full is not what tmpfs does. Needs root,
+and a loop device."""
 
 import os
 import shutil

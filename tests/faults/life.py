@@ -1,9 +1,9 @@
-"""One life of a log on a real directory, or of two in a row, told line by line to whoever listens: what came to it, what it
-acked to its source, what its sink had, and at which positions. `python -m tests.faults.life` reads a life from stdin, forks a
-process for it (the imports take longer than a life does), waits for "go" and lives it.
+"""One life of a log on a real directory, or of two in a row, told line by line to whoever listens: what came to it,
+what it acked to its source, what its sink had, and at which positions. `python -m tests.faults.life` reads a life
+from stdin, forks a process for it (the imports take longer than a life does), waits for "go" and lives it.
 
     {"path": ..., "chunk_size": ..., "max_chunks": ..., "first": ..., "after": ..., "sizes": [...], "seed": ...}   in
-    pid N · go (in) · begun · acked I · came I POSITION · sunk I [LANE] (about to be acked) · closed · ended N      out
+    pid N · go (in) · begun · acked I · came I POSITION · sunk I [LANE] (about to be acked) · closed · ended N   out
 """
 
 import ctypes
@@ -73,8 +73,8 @@ class Life:
                 tell(f"acked {number}")
 
     def _sink(self, lane: str, blocks: list[Block]) -> None:
-        """What it acks is told before: from then on no lane may want it back. What it does not ack must come again, so it may
-        be told late where that came."""
+        """What it acks is told before: from then on no lane may want it back. What it does not ack must come again,
+        so it may be told late where that came."""
         for block in blocks:
             for number, position in places_of(block):
                 tell(f"came {number} {position}")

@@ -1,5 +1,5 @@
-"""Single bits of a small log: a damaged record costs itself at most, anything else costs nothing, and only in the last
-commit may a loss go without a report. Every bit of every file: `python -m tests.faults flips`."""
+"""Single bits of a small log: a damaged record costs itself at most, anything else costs nothing, and only in the
+last commit may a loss go without a report. Every bit of every file: `python -m tests.faults flips`."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Every file of a small log cut at every byte, and whole files gone, zeroed, swapped and doubled: what lies whole comes,
-what does not is named. (More of it, on one log: tests/wal/test_recovery.py.)"""
+"""Every file of a small log cut at every byte, and whole files gone, zeroed, swapped and doubled: what lies whole
+comes, what does not is named. (More of it, on one log: tests/wal/test_recovery.py.)"""
 
 import pytest
 

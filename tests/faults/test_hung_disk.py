@@ -1,5 +1,5 @@
-"""A call of the system that hangs, as one to a dying disk or to a server of files does. It holds up nothing but its own
-log, and it is named: which connector, which call, which file, since when."""
+"""A call of the system that hangs, as one to a dying disk or to a server of files does. It holds up nothing but its
+own log, and it is named: which connector, which call, which file, since when."""
 
 import time
 from collections.abc import Generator, Iterator

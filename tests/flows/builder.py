@@ -2,9 +2,9 @@
 
     flow_of("tcp -> log -> out", "log -> tcp", tcp=TCP, log=LOG, out=OUT)
 
-is an echo server: what comes by TCP is in a log, then in a file and sent back. Between two connectors stands a pipeline
-that changes nothing; a `pipeline` of its own is a node as they are, `"log -> even -> out"`. `"log/err -> dead"`: from
-that port.
+is an echo server: what comes by TCP is in a log, then in a file and sent back. Between two connectors stands a
+pipeline that changes nothing; a `pipeline` of its own is a node as they are, `"log -> even -> out"`.
+`"log/err -> dead"`: from that port.
 """
 
 import json
@@ -64,7 +64,8 @@ PASSED: Final = pipeline("select event from in into out;")
 
 
 def flow_of(*ways: str, name: str = "main", beside: str = "", **nodes: str) -> str:
-    """`nodes`: of each connector what stands behind `from`; or a `pipeline`. `beside`: more statements of the flow."""
+    """`nodes`: of each connector what stands behind `from`; or a `pipeline`.
+    `beside`: more statements of the flow."""
     steps = [step for way in ways for step in pairwise(way.split(" -> "))]
     text = [f"define flow {name}", "flow", "  use tremor::pipelines;"]
     for each, what in nodes.items():

@@ -1,4 +1,5 @@
-"""Damaged input for each codec, preprocessor and algorithm: `python -m tests.framing.fuzz [INPUTS]` prints what became of it."""
+"""Damaged input for each codec, preprocessor and algorithm:
+`python -m tests.framing.fuzz [INPUTS]` prints what became of it."""
 
 import sys
 import time

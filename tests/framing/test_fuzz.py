@@ -1,5 +1,5 @@
-"""A hundred thousand damaged streams for each preprocessor: what leaves is events or reasons, and nothing raises. snappy and br have
-their own in test_snappy_brotli."""
+"""A hundred thousand damaged streams for each preprocessor: what leaves is events or reasons, and nothing raises.
+snappy and br have their own in test_snappy_brotli."""
 
 import random
 from collections.abc import Sequence

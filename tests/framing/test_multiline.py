@@ -99,7 +99,8 @@ def test_lines_that_are_one_event(config: dict[str, object], data: bytes, lines:
 
 
 WAYS: list[dict[str, object]] = [
-    {"start": "^a"}, {"start": "b"}, {"start": r"^a\s+b"}, {"continue": "^[ \t]"}, {"continue": r"^[^a]"}, {"end": "b$"}, {"end": r"\W"},
+    {"start": "^a"}, {"start": "b"}, {"start": r"^a\s+b"}, {"continue": "^[ \t]"}, {"continue": r"^[^a]"},
+     {"end": "b$"}, {"end": r"\W"},
     {"indent": True}, {"rule": "java"}, {"rule": "python"}, {"rule": "go"},
     {"start": "^a", "max_lines": 3}, {"continue": "^ ", "max_bytes": 7}, {"end": "a", "max_lines": 2, "max_bytes": 4},
 ]  # fmt: skip

@@ -1,5 +1,5 @@
-"""May a writer go on? Terms alone keep rows from being doubled, and the model shows that. That a log or a receiver went back is said to
-the operator; these tests hold each reason."""
+"""May a writer go on? Terms alone keep rows from being doubled, and the model shows that. That a log or a receiver
+went back is said to the operator; these tests hold each reason."""
 
 import pytest
 from msgspec.structs import replace

@@ -98,7 +98,8 @@ class FrontierModel(RuleBasedStateMachine):
         told=st.booleans(),
     )
     def deliver(self, directory: LogDirectory, at: int, size: int, how: str, told: bool) -> None:
-        """Some unacked events, in any order of blocks. `told`: what is confirmed gets to the disk before the next crash."""
+        """Some unacked events, in any order of blocks.
+        `told`: what is confirmed gets to the disk before the next crash."""
         writer = self.writers.get(id(directory))
         unacked = directory.unacked()
         if writer is None or writer.taken is None or writer.unsure or at >= len(unacked):
@@ -174,7 +175,8 @@ class FrontierModel(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.kept is not None)
     def restore(self) -> None:
-        """The receiver goes back. Whoever had it confirm more is refused; what it does not have any more was lost by it, not by us."""
+        """The receiver goes back. Whoever had it confirm more is refused;
+        what it does not have any more was lost by it, not by us."""
         assert self.kept is not None
         self.receiver.frontier = self.kept.frontier
         self.receiver.rows = self.kept.rows.copy()
@@ -194,7 +196,8 @@ class FrontierModel(RuleBasedStateMachine):
         assert self.receiver.frontier is None or self.receiver.frontier.within_bounds(0) is not None
 
     def teardown(self) -> None:
-        """All is well again, and one directory is left, in use: its events are in the receiver once, or the sink says why it does not write."""
+        """All is well again, and one directory is left, in use:
+        its events are in the receiver once, or the sink says why it does not write."""
         self.receiver.resolve(lands=True)
         self.writers.clear()
         for directory in self.all:
@@ -219,7 +222,8 @@ class FrontierModel(RuleBasedStateMachine):
             self.once()
 
     def _lost(self, directory: LogDirectory) -> set[int]:
-        """What was acked before the receiver went back without its being noticed: what it had confirmed was not on disk yet."""
+        """What was acked before the receiver went back without its being noticed:
+        what it had confirmed was not on disk yet."""
         return {directory.places[position].event for position in directory.acked} - self.delivered
 
 

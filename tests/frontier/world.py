@@ -1,4 +1,5 @@
-"""A receiver, directories of a log and their copies, and writers that die: every step of `walflow.frontier`, with nothing of a database.
+"""A receiver, directories of a log and their copies, and writers that die: every step of `walflow.frontier`, with
+nothing of a database.
 
 An event is a number. The same number in two directories is the same event: one was copied from the other."""
 
@@ -190,7 +191,8 @@ class Writer:
             self.taken = self.taken._replace(frontier=found)
 
     def parts(self, positions: Sequence[int]) -> tuple[list[int], Transaction | None]:
-        """Of unacked positions of one term, in a row: those that the receiver has, and the commit of the first ones that it has not."""
+        """Of unacked positions of one term, in a row: those that the receiver has,
+        and the commit of the first ones that it has not."""
         assert self.taken is not None
         term = self.directory.places[positions[0]].term
         known: list[int] = []

@@ -1,4 +1,5 @@
-"""The compiled grammar is kept in the user's cache. Whatever is wrong with the cache, a flow file is read all the same."""
+"""The compiled grammar is kept in the user's cache.
+Whatever is wrong with the cache, a flow file is read all the same."""
 
 import os
 import pickle

@@ -22,7 +22,8 @@ MODULES = {
         end;
     """,
     "inner": 'const deepest = "inner"; const size = 99;',
-    "other": 'const size = 8; const shown = "other"; define pipeline tell pipeline select shown from in into out; end;',
+    "other": ('const size = 8; const shown = "other"; define pipeline tell pipeline select shown from in into out; '
+'end;'),
 }  # fmt: skip
 
 LOG = """
@@ -56,7 +57,8 @@ CASES = [
         "the `with` of a create before the default, for each of those created",
         flow(
             LOG
-            + 'create connector a from log with path = "a" end; create connector b from log with path = "b", size = 2 end;'
+            + ('create connector a from log with path = "a" end; create connector b from log with path = "b", '
+'size = 2 end;')
         ),
         {"main::a": ("a", 1), "main::b": ("b", 2)},
         {},
@@ -101,7 +103,8 @@ CASES = [
     Case(
         "a record is an arg: a part of it is handed on, and another one takes its place as a whole",
         flow(
-            TELL + "create pipeline a from tell with what = args.tls end; create pipeline b from tell with what = args.tls.key end;",
+            TELL + ("create pipeline a from tell with what = args.tls end; "
+"create pipeline b from tell with what = args.tls.key end;"),
             'args tls = {"cert": "c", "key": "k"}',
             deploy='deploy flow main; deploy flow second from main with tls = {"key": "other"}, end;',
         ),
@@ -138,7 +141,8 @@ CASES = [
         "constants are values of any kind, and have parts",
         flow(
             TELL + "create pipeline tell with what = [r.a[0].b, hosts[1], text] end;",
-            before='const r = {"a": [{"b": 7}]}; const hosts = ["x", "#{n}"]; const n = 2; const text = """\n  a\n   b\n  """;',
+            before=('const r = {"a": [{"b": 7}]}; const hosts = ["x", "#{n}"]; const n = 2; const text = """\n  a\n'
+'   b\n  """;'),
         ),
         {},
         {"main::tell": [7, "2", "  a\n   b\n  "]},
@@ -167,7 +171,8 @@ CASES = [
         "what a module uses is known behind its name, and its constants are",
         flow(
             TELL
-            + "create pipeline tell with what = [lib::size, lib::inner::size] end; create pipeline deep from lib::deep;",
+            + ("create pipeline tell with what = [lib::size, lib::inner::size] end; "
+"create pipeline deep from lib::deep;"),
             before="use lib;",
         ),
         {},
@@ -197,7 +202,8 @@ CASES = [
     ),
     Case(
         "a flow of a module, deployed under several names, its args overridden",
-        'use lib; deploy flow logs from lib::logs; deploy flow b from lib::logs with path = "b", size = lib::size + 1 end;',
+        ('use lib; deploy flow logs from lib::logs; deploy flow b from lib::logs with path = "b", '
+'size = lib::size + 1 end;'),
         {"logs::log": ("lib", 7), "b::log": ("b", 8)},
         {"logs::tell": "lib by lib", "b::tell": "b by lib"},
     ),
@@ -239,7 +245,8 @@ CASES = [
     Case(
         "comments, of definitions and of the file, wherever a space may stand",
         flow(
-            "## a\ndefine ## b\npipeline ### c\np ## d\nargs ## e\na = ## f\n1, ### g\npipeline ## h\nselect ## i\n{ ## j\n"
+            "## a\ndefine ## b\npipeline ### c\np ## d\nargs ## e\na = ## f\n1, ### g\npipeline ## h\nselect ## i\n"
+"{ ## j\n"
             '"a" ## k\n: args ## l\n. ### m\na } from in ## n\ninto out ## o\n; ## p\nend ## q\n; ## r\ncreate pipeline p ## s\n;'
             "### t\n## at the end",
             before="### file\n## of what follows\n### again\nconst ## u\na ## v\n= 1 ### w\n; ## x\n",

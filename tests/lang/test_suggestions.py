@@ -32,8 +32,8 @@ deploy flow main;
             "len(event.a)",
             "unknown function `len`",
             (
-                "write `string::len(text)` or `array::len(array)` with `use std::array;` or `binary::len(binary)` with "
-                "`use std::binary;` or `record::len(record)` with `use std::record;`"
+                "write `string::len(text)` or `array::len(array)` with `use std::array;` or `binary::len(binary)` "
+                "with `use std::binary;` or `record::len(record)` with `use std::record;`"
             ),
         ),
         ("frobnicate()", "unknown function `frobnicate`", None),

@@ -1,4 +1,5 @@
-"""Each `end` of each shipped flow is taken away in turn: one error names the construct where it opened, and none follows."""
+"""Each `end` of each shipped flow is taken away in turn: one error names the construct where it opened,
+and none follows."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Mistakes on the command line, in a directory that has a flow (`main.troy`), a log (`state`), and what `FILES` names."""
+"""Mistakes on the command line, in a directory that has a flow (`main.troy`), a log (`state`),
+and what `FILES` names."""
 
 from collections.abc import Sequence
 from typing import Final

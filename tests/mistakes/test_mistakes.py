@@ -1,5 +1,5 @@
-"""77 mistakes of a new user, each with all that is printed: 34 in flow files and 40 on the command line here, those at run time in
-test_run_time.py."""
+"""77 mistakes of a new user, each with all that is printed: 34 in flow files and 40 on the command line here, those
+at run time in test_run_time.py."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """Walks the mistakes, and keeps what is printed.
 
-python -m tests.mistakes.walk      # writes flow_files.txt and command_lines.txt anew; read the difference before you keep it
+python -m tests.mistakes.walk      # writes flow_files.txt and command_lines.txt anew: read the difference
 """
 
 import os
@@ -29,7 +29,8 @@ def flow_with(name: str) -> str:
 
 
 def said_of(name: str, directory: Path) -> str:
-    """What `walflow check` says of the flow with this mistake, without what it says of the right one, and the exit code."""
+    """What `walflow check` says of the flow with this mistake, without what it says of the right one,
+    and the exit code."""
     usual = {*_warnings(_checked(RIGHT, directory)[1])}
     code, output = _checked(flow_with(name), directory)
     said = output if code else "\n".join(line for line in _warnings(output) if line not in usual)

@@ -1,5 +1,6 @@
 """`python -m tests.mutation`: do the tests bite? Every call that reaches a `Disk` and every comparison in the log's
-engine, in what sends from it, and in the file sink's sidecar is changed, one at a time, in a copy of the source; some test must turn red.
+engine, in what sends from it, and in the file sink's sidecar is changed, one at a time, in a copy of the source; some
+test must turn red.
 
 Ends with 1 where a mutant lives that survivors.toml does not explain, or where that explains one that is killed or is
 no more."""

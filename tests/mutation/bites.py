@@ -1,5 +1,5 @@
-"""Power cuts in small doses, for what only they can see. Named by hand: `python -m tests.mutation` does, `make test` cuts
-more of them in tests/wal/test_power_cut.py."""
+"""Power cuts in small doses, for what only they can see. Named by hand: `python -m tests.mutation` does, `make test`
+cuts more of them in tests/wal/test_power_cut.py."""
 
 from random import Random
 

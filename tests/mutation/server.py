@@ -1,5 +1,5 @@
-"""Runs in a copy of the source, with pytest imported once, and forks for every mutant. It reads a request per line and
-answers each with a line.
+"""Runs in a copy of the source, with pytest imported once, and forks for every mutant. It reads a request per line
+and answers each with a line.
 
     {"mark": key, "module": name, "tests": [node ids], "limits": {node id: seconds}}    in
     {"red": node id} or {"green": number of tests} or {"wrong": why}                       out

@@ -19,8 +19,8 @@ ANSWER = 0.01  # seconds
 
 
 class World:
-    """A queue, its peer and its source. `refuses`: what an answer to these events at this moment is; None: they are taken. Parts of
-    `source` come one after the other, while the breaker lets them."""
+    """A queue, its peer and its source. `refuses`: what an answer to these events at this moment is; None: they are
+    taken. Parts of `source` come one after the other, while the breaker lets them."""
 
     def __init__(
         self,

@@ -131,8 +131,8 @@ def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jo
     chosen = touched(counts, tree, ledger, _change(ledger, counts, base))
     run.deadline = time.time() + seconds
     CONSOLE.print(
-        f"what changed since {base or 'they last passed'} touches {len(chosen)} of {len(counts)} groups of nightly tests;"
-        f" {seconds:.0f} s for them, the nearest first, and for one test of each kind"
+        f"what changed since {base or 'they last passed'} touches {len(chosen)} of {len(counts)} groups of nightly "
+        f"tests; {seconds:.0f} s for them, the nearest first, and for one test of each kind"
     )
     why = {one.unit: one for one in chosen}
     left: list[Touched] = []
@@ -156,8 +156,8 @@ def _touched(run: Run, ledger: Ledger, counts: Mapping[Unit, int], base: str, jo
     run.save()
     tests = sum(counts[missed.unit] for missed in left)
     CONSOLE.print(
-        f"left out for want of time: {len(left)} of {len(chosen)} groups that the change touches, at most {tests} tests;"
-        " make nightly runs them"
+        f"left out for want of time: {len(left)} of {len(chosen)} groups that the change touches, at most {tests} "
+        "tests; make nightly runs them"
     )
 
 

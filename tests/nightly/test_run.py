@@ -16,7 +16,9 @@ from tests.nightly.units import PASSES, Unit, units
 
 HERE = Path(__file__).parents[2]
 FILES = {
-    "test_one.py": "import pytest\npytestmark = pytest.mark.nightly\ndef test_a(): ...\ndef test_b(): pytest.skip('no')\n",
+    "test_one.py": (
+        "import pytest\npytestmark = pytest.mark.nightly\ndef test_a(): ...\ndef test_b(): pytest.skip('no')\n"
+    ),
     "test_two.py": "import pytest, pathlib\npytestmark = pytest.mark.nightly\n"
     "def test_a(): pathlib.Path(__file__).with_name('ran').open('a').write('x')\n",
     "test_three.py": "import pytest\npytestmark = pytest.mark.nightly\ndef test_a(): assert False\n",
@@ -32,7 +34,8 @@ def checkout(root: Path) -> Path:
     for name, text in FILES.items():
         (root / name).write_text(text, encoding="utf-8")
     (root / "pyproject.toml").write_text(
-        f'[tool.pytest]\nmarkers = ["nightly: a", "alone: b", "spark: c", "soak: d"]\npythonpath = ["."]\ntestpaths = {list(FILES)}\n'
+        '[tool.pytest]\nmarkers = ["nightly: a", "alone: b", "spark: c", "soak: d"]\npythonpath = ["."]\n'
+        f"testpaths = {list(FILES)}\n"
     )
     (root / "conftest.py").write_text("from tests.conftest import *\n")
     commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "first"]

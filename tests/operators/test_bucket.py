@@ -110,7 +110,8 @@ def test_metadata_that_say_no_limit(limited: Limited, meta: Mapping[str, object]
 
 
 def test_an_event_that_takes_the_other_way_the_second_time_is_not_left_out_there(limited: Limited) -> None:
-    """Behind `overflow` one event had been acked, and the one behind `out` had failed: it alone comes again, and goes the other way."""
+    """Behind `overflow` one event had been acked, and the one behind `out` had failed:
+    it alone comes again, and goes the other way."""
     of = {"class": "a", "rate": 1}
     first = limited.send(0, [of, of])
     limited.sinks[1].ack()

@@ -413,7 +413,8 @@ def test_behind_a_passthrough_it_runs_once() -> None:
 
 
 class Closed(RealDisk):
-    """What the kernel says of a directory that this process may not use. Root may use all, so it cannot be had for real."""
+    """What the kernel says of a directory that this process may not use.
+    Root may use all, so it cannot be had for real."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""There and back without Spark: what an executor writes for the daemon, and the blocks that the daemon makes of it."""
+"""There and back without Spark: what an executor writes for the daemon,
+and the blocks that the daemon makes of it."""
 
 import base64
 import pickle

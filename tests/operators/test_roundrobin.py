@@ -152,7 +152,8 @@ def test_a_sink_reached_another_way_as_well_is_not_replaceable() -> None:
 
 
 def test_upstream_knows_by_event_which_ones_an_output_has(three: Running) -> None:
-    """Three parts of one block by three ways: that ws0 has acked its own must not hide from it what ws1 has failed."""
+    """Three parts of one block by three ways: that ws0 has acked its own must not hide from it what ws1 has
+    failed."""
     settled: list[Receipt] = []
     frames = Frames(b"1\n" * 48, 48, LINES)
     stream = StreamId("main::ticks", 1, 1)

@@ -1,5 +1,5 @@
-"""A round robin over two sinks that write to disks, one of them full: all events arrive in the other, and once there is room
-in both again."""
+"""A round robin over two sinks that write to disks, one of them full: all events arrive in the other, and once there
+is room in both again."""
 
 import asyncio
 import errno
@@ -198,8 +198,8 @@ def test_what_a_log_on_a_full_disk_has_not_written_the_other_gets_and_nobody_get
 def test_a_log_that_may_not_take_back_keeps_what_it_has_begun_and_fails_the_rest(
     flow: Running, *, arriving: bool
 ) -> None:
-    """As the log of Spark, where each consumer reads for itself. Of a log that knows positions upstream, another copy of an event
-    would be taken for known."""
+    """As the log of Spark, where each consumer reads for itself. Of a log that knows positions upstream, another copy
+    of an event would be taken for known."""
     inlet, disk, scheduler = flow.sinks[0].node, MemoryDisk(), flow.world.scheduler
     log = Log(Wal(path="/log", chunk_size=4096, max_chunks=4).options(), disk)
     checkpoints = Checkpoints(log, scheduler, inlet, lambda: writer.room())

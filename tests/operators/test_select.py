@@ -80,7 +80,8 @@ CASES = [
     Case("event", "false", lambda event, _: DROPPED),
     Case('{"n": event.n * 2}', "", doubled),
     Case('{"i": $i}', "absent event.t", lambda event, i: when("t" not in event, {"i": i})),
-    Case('["a", 1]', "event.t == true", lambda event, _: REJECTED if "t" not in event else when(event["t"] is True, ["a", 1])),
+    Case('["a", 1]', "event.t == true", lambda event,
+    _: REJECTED if "t" not in event else when(event["t"] is True, ["a", 1])),
     Case('{"n": event.n * 2}', "", doubled_few, "event.n < 5"),
     Case('{"t": event.t}', "", has_flag, "event.t"),
     Case("event", "event.n > 2", few_above, "event.n < 5"),
@@ -88,7 +89,8 @@ CASES = [
 ]  # fmt: skip
 
 events = st.fixed_dictionaries(
-    {}, optional={"n": st.one_of(st.integers(0, 5), st.booleans(), st.just("x")), "t": st.sampled_from([True, False, 1])}
+    {}, optional={"n": st.one_of(st.integers(0, 5), st.booleans(), st.just("x")),
+     "t": st.sampled_from([True, False, 1])}
 )  # fmt: skip
 programs = st.lists(st.tuples(st.sampled_from(CASES), st.sampled_from(["out", "other"])), min_size=1, max_size=4)
 

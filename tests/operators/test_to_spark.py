@@ -1,4 +1,5 @@
-"""A pipeline on Spark with several inputs: which one an event has come to goes through the log, without Spark here."""
+"""A pipeline on Spark with several inputs: which one an event has come to goes through the log,
+without Spark here."""
 
 import base64
 import json
@@ -78,7 +79,8 @@ class TwoInputs:
         self._outlets[connector].stream(meta).emit(values)
 
     def logged(self) -> Any:
-        """One batch of Arrow, of `format("walflow")` with metadata; the last row is one of a stream on which nothing comes."""
+        """One batch of Arrow, of `format("walflow")` with metadata;
+        the last row is one of a stream on which nothing comes."""
         rows = [
             (payload.decode(), json.dumps(dict(block.meta)))
             for block in self._log.waiting

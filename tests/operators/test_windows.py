@@ -1,4 +1,5 @@
-"""When time closes windows in a daemon, and when it waits: for sources that may still send older events, and for room."""
+"""When time closes windows in a daemon, and when it waits: for sources that may still send older events,
+and for room."""
 
 from typing import Any
 

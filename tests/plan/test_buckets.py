@@ -68,7 +68,10 @@ def keeping(directory: Path, body: str, args: str = "", **given: object) -> Keep
             "windows stand at several places",
         ),
         (
-            f"select event from in into s; select event from in into s; select {COUNT} from s[few] group by event.host into out;",
+            (
+                "select event from in into s; select event from in into s; "
+                f"select {COUNT} from s[few] group by event.host into out;"
+            ),
             "by several ways",
         ),
         (

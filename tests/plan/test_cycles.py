@@ -1,4 +1,5 @@
-"""Flows that feed themselves. A graph is written as its links: `connector/port -> pipeline`, connectors by capitals."""
+"""Flows that feed themselves. A graph is written as its links:
+`connector/port -> pipeline`, connectors by capitals."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -44,7 +45,8 @@ def flow(*chains: str) -> str:
         else:
             body = PIPELINES.get(name[0], "select event from in into out;")
             made.append(
-                f"define pipeline {name} from in, in2 into out, out2, err pipeline {body} end; create pipeline {name};"
+                f"define pipeline {name} from in, in2 into out, out2, err pipeline {body} end; "
+                f"create pipeline {name};"
             )
     return "\n".join(["define flow main flow", *made, *links, "end; deploy flow main;"])
 

@@ -1,4 +1,5 @@
-"""A comparison that no event can pass, because the codec makes the member another kind, is a warning with a line that works."""
+"""A comparison that no event can pass, because the codec makes the member another kind,
+is a warning with a line that works."""
 
 import operator
 import re

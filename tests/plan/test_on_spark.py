@@ -29,7 +29,10 @@ end;
 deploy flow main;
 """
 WHERE = "select event from in where event.n > 1 into out;"
-BATCH = "define operator b from generic::batch with count = 2 end; create operator b; select event from in into b; select event from b into out;"
+BATCH = (
+    "define operator b from generic::batch with count = 2 end; create operator b; select event from in into b; "
+    "select event from b into out;"
+)
 ON_SPARK = '#!config engine = "spark"\n'
 
 

@@ -1,7 +1,8 @@
-"""Lives of two logs in a row, with the parts that a daemon adds to them, in virtual time. The second gets what the first sends, by a
-straight way. Both are on one disk, so the power is cut at each operation of either of them.
+"""Lives of two logs in a row, with the parts that a daemon adds to them, in virtual time. The second gets what the
+first sends, by a straight way. Both are on one disk, so the power is cut at each operation of either of them.
 
-After whatever cut: each event that the first log acked is in the second, or comes to it; and none is appended there twice.
+After whatever cut: each event that the first log acked is in the second, or comes to it; and none is appended there
+twice.
 """
 
 import errno
@@ -68,8 +69,8 @@ class SecondLog(Log):
 
 
 class Plan(NamedTuple):
-    """`other`: a second sink of the first log, in the same lane. The select on the way takes out each event whose number leaves
-    `without`, divided by `by`."""
+    """`other`: a second sink of the first log, in the same lane. The select on the way takes out each event whose
+    number leaves `without`, divided by `by`."""
 
     first: Wal
     second: Wal
@@ -84,11 +85,11 @@ class Plan(NamedTuple):
 
 
 class ArrivedPromises:
-    """Of events, by their number. `acked`: by the first log, which may not lose them. `unsynced`: acked by one that is relaxed, with
-    their positions. `had`: those that are in the second log, with their positions. `done`: of them, those that need not come
-    any more. `unsure`: the disk has failed to write what the page cache has. `told`: found in the second log then.
-    `not_written`: it has done so once; where a start had no room for a copy, some may be gone, and are then reported. `repeatable`:
-    those that may be in it twice; `repeats`: all of them may."""
+    """Of events, by their number. `acked`: by the first log, which may not lose them. `unsynced`: acked by one that
+    is relaxed, with their positions. `had`: those that are in the second log, with their positions. `done`: of them,
+    those that need not come any more. `unsure`: the disk has failed to write what the page cache has. `told`: found
+    in the second log then. `not_written`: it has done so once; where a start had no room for a copy, some may be
+    gone, and are then reported. `repeatable`: those that may be in it twice; `repeats`: all of them may."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

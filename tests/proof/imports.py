@@ -1,5 +1,5 @@
-"""The building of a log out of another one's records: there is the whole log, with what each lane has acked, or none, and
-then it can be built again."""
+"""The building of a log out of another one's records: there is the whole log, with what each lane has acked, or none,
+and then it can be built again."""
 
 from collections.abc import Callable, Hashable
 from random import Random
@@ -22,8 +22,8 @@ EFFORT: Final = Effort((8, 3, 2), (0.1, 0.1))
 
 
 class Export:
-    """What its seed says: records of all sizes, several events in some, some acked, some by one of several lanes alone, some in
-    no record any more."""
+    """What its seed says: records of all sizes, several events in some, some acked, some by one of several lanes
+    alone, some in no record any more."""
 
     def __init__(self, dice: Random) -> None:
         self.records: list[Record] = []

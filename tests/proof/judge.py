@@ -46,8 +46,8 @@ class LogPromises:
     were synced have changed, so a loss may be, and must be reported. `unsafe`, of a relaxed log: what is committed
     and not synced, and may be lost, but must not be given out again. `skipped` by the operator: what of them does not
     come is kept and reported. `noted`: up to there the cursor says what was durable, so what is missing is reported
-    though the newest file vanish. `noted_twice`: both of its slots say it. A start writes the newer slot anew, and a cut
-    may garble it then: the older one counts."""
+    though the newest file vanish. `noted_twice`: both of its slots say it. A start writes the newer slot anew, and a
+    cut may garble it then: the older one counts."""
 
     def __init__(self, options: LogOptions, open_log: OpenLog = Log) -> None:
         self.options = options
@@ -143,8 +143,8 @@ class LogPromises:
         self._key = None
 
     def lost_in_the_cache(self) -> None:
-        """The disk failed to write what was never synced, and the cache has it still: the next start may find it, note
-        that it was there, and lose it with the power all the same."""
+        """The disk failed to write what was never synced, and the cache has it still: the next start may find it,
+        note that it was there, and lose it with the power all the same."""
         appended = positions((first, first + what.positions - 1) for first, what in self.appended.items())
         self.told |= appended - self.promised - self.done
         self._key = None
@@ -163,8 +163,8 @@ class LogPromises:
             log.abandon()
 
     def _judge_without_the_newest(self, disk: MemoryDisk) -> None:
-        """A copy of the disk, on which the newest file has vanished too, or is empty: now this, now that. Images that differ by
-        that file alone are one image then."""
+        """A copy of the disk, on which the newest file has vanished too, or is empty: now this, now that. Images that
+        differ by that file alone are one image then."""
         emptied = len(self.promised) % 2 == 1
         left = without_the_newest(disk.snapshot(), self.options.path, emptied=emptied)
         other = self.copy()
@@ -184,7 +184,8 @@ class LogPromises:
     def lose_the_newest(self) -> None:
         """Of what the cursor does not know no more is expected than that it is not altered."""
         self.damaged = self.newest_lost = True
-        self.skipped.clear()  # an event that was being skipped may have gone with the file, before its bytes were kept
+        # An event that was being skipped may have gone with the file, before its bytes were kept.
+        self.skipped.clear()
         for known in (self.promised, self.told, self.done, self.unsafe):
             known -= {position for position in known if position > self.noted}
         self._key = None
@@ -332,8 +333,9 @@ def without_the_newest(files: Mapping[str, Kept], path: str, *, emptied: bool) -
 
 def within_budget(log: Log, disk: MemoryDisk) -> None:
     on_disk = charged(disk, log.directory.path)
-    # A relaxed log does not sync the cut of a chunk that made room, so it may have its size back after a power cut. It
-    # was cut for want of room for the next record, so by less than that one has: together, by less than all records.
+    # A relaxed log does not sync the cut of a chunk that made room, so it may have its size back after a power cut.
+    # It was cut for want of room for the next record, so by less than that one has: together, by less than all
+    # records.
     cuts = log.relaxed and disk.preallocates
     bound = 2 * log.budget - 1 if cuts else log.budget
     if max(on_disk, log.used) > bound:

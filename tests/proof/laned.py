@@ -1,8 +1,8 @@
 """Lives of a log with two or three lanes: each acks on its own, and what it has acked is stored beside the cursor.
 
-After whatever cut: what a lane has not acked it gets. What all of its sinks had acked before a checkpoint that the disk has
-taken does not come to it again, as long as the cursor knows these positions. So it is too if the links are others after the
-cut, and lanes are merged or parted.
+After whatever cut: what a lane has not acked it gets. What all of its sinks had acked before a checkpoint that the
+disk has taken does not come to it again, as long as the cursor knows these positions. So it is too if the links are
+others after the cut, and lanes are merged or parted.
 """
 
 import errno
@@ -49,9 +49,9 @@ def in_lanes(lanes: Sequence[str]) -> Sequence[Sequence[str]]:
 
 
 class LanePromises(LogPromises):
-    """`lanes`: those of the flow. `acked`, by lane and by sink: what it has acked of what is promised; a sink, in whatever lane.
-    `stored`, by sink: what a checkpoint says of that, which the disk has taken. `regroups`: after each cut the links may be
-    others."""
+    """`lanes`: those of the flow. `acked`, by lane and by sink: what it has acked of what is promised; a sink, in
+    whatever lane. `stored`, by sink: what a checkpoint says of that, which the disk has taken. `regroups`: after each
+    cut the links may be others."""
 
     def __init__(
         self, options: LogOptions, open_log: OpenLanes, lanes: Sequence[str], *, regroups: bool = False
@@ -87,8 +87,8 @@ class LanePromises(LogPromises):
             self._note(lane, {position for position in self.done if first <= position <= last})
 
     def save(self) -> None:
-        """A single lane has no mark: it goes by the cursor, whose newer slot a cut in a start may garble. The marks of an earlier
-        flow stay."""
+        """A single lane has no mark: it goes by the cursor, whose newer slot a cut in a start may garble. The marks
+        of an earlier flow stay."""
         if len(self.lanes) > 1:
             self.stored = {
                 sink: self.stored.get(sink, frozenset()) | self.acked.get(lane, frozenset())
@@ -103,8 +103,8 @@ class LanePromises(LogPromises):
         self.save()
 
     def relink(self, lanes: Sequence[str]) -> None:
-        """A lane begins at what all of its sinks have. The mark of a sink that is gone goes too, with the next ones that are
-        stored: if it comes back, it may have what it acked before, or not."""
+        """A lane begins at what all of its sinks have. The mark of a sink that is gone goes too, with the next ones
+        that are stored: if it comes back, it may have what it acked before, or not."""
         self.acked |= {lane: in_all(self.acked, of_lane(lane)) for lane in lanes if lane not in self.lanes}
         self.lanes = lanes
         if len(lanes) > 1:

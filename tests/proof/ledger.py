@@ -1,4 +1,5 @@
-"""What was proved so far: how many images were judged, of which stories, cuts and depths. It is a file between runs."""
+"""What was proved so far: how many images were judged, of which stories, cuts and depths.
+It is a file between runs."""
 
 import os
 from collections import Counter
@@ -12,8 +13,8 @@ DEPTHS: Final = ("at work", "in recovery", "in the recovery after that", "in the
 
 class Row(msgspec.Struct):
     """Of one kind of story. `cuts`: operations before which the power was cut. `images` came of that, `distinct` of
-    them by hash; `judged`: a distinct one is judged again where something else is to be expected of it. Of the distinct
-    ones: `kinds`, what the cut did, and `depths`, where it was. `seconds` of CPU time."""
+    them by hash; `judged`: a distinct one is judged again where something else is to be expected of it. Of the
+    distinct ones: `kinds`, what the cut did, and `depths`, where it was. `seconds` of CPU time."""
 
     runs: int = 0
     operations: int = 0

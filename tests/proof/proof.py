@@ -1,5 +1,6 @@
 """A story is lived on a simulated disk, and the power is cut before each operation: every image that this may leave
-is judged. Some of them are judged on a simulated disk again, whose power is cut in recovery, and so on, three deep."""
+is judged. Some of them are judged on a simulated disk again, whose power is cut in recovery, and so on,
+three deep."""
 
 from collections.abc import Hashable
 from functools import partial

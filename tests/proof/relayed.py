@@ -1,5 +1,6 @@
 """Lives of a log as `relay` uses it, in virtual time: blocks are committed and acked, the cursor is written when
-`Checkpoints` says so. What was committed a second ago the cursor must know: if the newest file vanishes, it is named."""
+`Checkpoints` says so. What was committed a second ago the cursor must know:
+if the newest file vanishes, it is named."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""`walflow wal repair` of broken directories, with the power cut at any operation: no byte of the log is gone, and run
-again it makes the log open, with every event that can be read.
+"""`walflow wal repair` of broken directories, with the power cut at any operation: no byte of the log is gone, and
+run again it makes the log open, with every event that can be read.
 
-It works on real files. What it does to them is done to a simulated disk as well, which says what a power cut may leave.
+It works on real files. What it does to them is done to a simulated disk as well, which says what a power cut may
+leave.
 """
 
 import os

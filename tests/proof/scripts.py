@@ -867,7 +867,8 @@ def relaxed_and_over_the_budget(life: Life) -> None:
 
 @script(1024, 8, effort=SHALLOW)
 def skipped(life: Life) -> None:
-    """They are kept and reported before they are acked, so they come or are there to be read; and never come again."""
+    """They are kept and reported before they are acked, so they come or are there to be read;
+    and never come again."""
     for number in range(6):
         life.put(bytes([number + 1]) * 300)
     life.append(b"several at once" * 9, positions=4)

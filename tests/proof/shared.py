@@ -1,5 +1,5 @@
-"""`python -m tests.proof.shared`: how much of what a soak calls distinct is the same in several stories. Stories differ
-by their events, so what is there before the first one they have in common."""
+"""`python -m tests.proof.shared`: how much of what a soak calls distinct is the same in several stories. Stories
+differ by their events, so what is there before the first one they have in common."""
 
 from random import Random
 from typing import Annotated, Final

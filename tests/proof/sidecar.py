@@ -1,5 +1,5 @@
-"""Lives of an output file and its sidecar, and of other processes at that file: the power is cut at any operation, and
-each event is in the file once."""
+"""Lives of an output file and its sidecar, and of other processes at that file: the power is cut at any operation,
+and each event is in the file once."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from random import Random
@@ -133,8 +133,8 @@ class SharedDisk(SimulatedDisk):
 
 
 class Sidecar:
-    """What its seed says: batches of all sizes, kills, a disk that is full; the file is renamed, edited and appended to
-    by others, with walflow's knowledge and without."""
+    """What its seed says: batches of all sizes, kills, a disk that is full; the file is renamed, edited and appended
+    to by others, with walflow's knowledge and without."""
 
     def __init__(self, seed: int, steps: int = 25, effort: Effort = USUAL) -> None:
         self.name = f"sidecar {seed}"

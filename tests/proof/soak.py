@@ -1,7 +1,7 @@
 """`python -m tests.proof.soak --minutes N`: stories of power cuts for as long as one likes.
 
-It goes on where it ended (`--state`), and tells no story twice. Two stories have different events, so they have no image
-in common but the few in which there is no event yet.
+It goes on where it ended (`--state`), and tells no story twice. Two stories have different events, so they have no
+image in common but the few in which there is no event yet.
 """
 
 import gc
@@ -59,8 +59,8 @@ def tell(module: str, source: str, seed: int) -> Told:
 
 
 def _begin_process(modules: Collection[str]) -> None:
-    """Ctrl-C goes to all processes of a terminal, and is the first one's to answer. SIGTERM goes to that one alone. The collector
-    of garbage need not look at the modules again and again."""
+    """Ctrl-C goes to all processes of a terminal, and is the first one's to answer. SIGTERM goes to that one alone.
+    The collector of garbage need not look at the modules again and again."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for module in modules:

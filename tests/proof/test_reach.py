@@ -43,12 +43,14 @@ BAD_READS = {
     "reader.py": ("Reader._lost",),
 }
 UNREACHED = {
-    # the power is cut in tests/proof/arrived.py and tests/delivery/test_arriving_model.py, which have two logs in a row
+    # the power is cut in tests/proof/arrived.py and tests/delivery/test_arriving_model.py, which have two logs in a
+    # row
     **{(file, place): "two logs" for file, places in ROWS.items() for place in places},
-    # what few lanes meet: the power is cut in tests/wal/test_mark_file.py, and tests/delivery/test_lanes_model.py has more of them
+    # what few lanes meet: the power is cut in tests/wal/test_mark_file.py, and tests/delivery/test_lanes_model.py has
+    # more of them
     **{(file, place): "lanes" for file, places in LANES.items() for place in places},
-    # asked by a lane alone, before it reads, and changes nothing on the disk: tests/wal/test_reader.py, test_bad_pages.py,
-    # tests/delivery/test_lane_disk.py
+    # asked by a lane alone, before it reads, and changes nothing on the disk: tests/wal/test_reader.py,
+    # test_bad_pages.py, tests/delivery/test_lane_disk.py
     **{(file, place): "cold" for file, places in COLD.items() for place in places},
     **{("directory.py", place): "two processes: tests/wal/test_lock.py" for place in LOCKS},
     **{

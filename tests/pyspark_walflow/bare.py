@@ -1,5 +1,6 @@
-"""Run as a program: `bare.py BUNDLE REQUEST`: pyspark_walflow.trial's pipelines without Spark, in a Python that has neither
-walflow nor the C extensions that it depends on. BUNDLE is the directory with the one file that executors get."""
+"""Run as a program: `bare.py BUNDLE REQUEST`: pyspark_walflow.trial's pipelines without Spark, in a Python that has
+neither walflow nor the C extensions that it depends on.
+BUNDLE is the directory with the one file that executors get."""
 
 import json
 import sys
@@ -44,8 +45,8 @@ def main(bundle: str, request: str) -> None:
 
 
 def rows_of(packed: Mapping[int, bytes], batches: Sequence[Any]) -> Iterator[list[Any]]:
-    """What `pyspark_walflow.trial.run_request` gives. Each of `batches` is a micro-batch; between two of them each bucket's
-    state is bytes."""
+    """What `pyspark_walflow.trial.run_request` gives. Each of `batches` is a micro-batch; between two of them each
+    bucket's state is bytes."""
     from pyspark_walflow.keeper import BucketStep, Keeper
     from pyspark_walflow.stage import unpacked
     from pyspark_walflow.trial import BUCKETS, deal_trial, run_trial, table

@@ -76,7 +76,10 @@ def test_a_stream_says_what_is_wrong(spark: SparkSession, new_lake: NewLake, tmp
         for options, line in (
             (
                 {},
-                f"127.0.0.1:{lake.port}: consumer 'spark' belongs to another checkpoint, which committed all below 5 at ",
+                (
+                    f"127.0.0.1:{lake.port}: consumer 'spark' belongs to another checkpoint, "
+                    "which committed all below 5 at "
+                ),
             ),
             (
                 {"port": nobody, "retrySeconds": "1"},

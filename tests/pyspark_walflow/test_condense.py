@@ -13,10 +13,14 @@ class AnalysisException(Exception):
     """Known by its name: this package must be importable without Spark."""
 
 
-PARSE = "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'whre'. SQLSTATE: 42601 (line 3, pos 1)\n\n== SQL ==\nselect value,\n  from in\n whre x\n-^^^\n"
+PARSE = (
+    "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'whre'. SQLSTATE: 42601 (line 3, pos 1)\n\n== SQL ==\n"
+    "select value,\n  from in\n whre x\n-^^^\n"
+)
 ANALYSIS = (
-    "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot be resolved."
-    " Did you mean one of the following? [`value`]. SQLSTATE: 42703; line 1 pos 7;\n'Project ['valu]\n+- ~SubqueryAlias in"
+    "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot be "
+    "resolved. Did you mean one of the following? [`value`]. SQLSTATE: 42703; line 1 pos 7;\n'Project ['valu]\n"
+    "+- ~SubqueryAlias in"
 )
 STREAM = (
     "[STREAM_FAILED] Query [id = 6ac0f291-0686, runId = bf0a5e27-0d4b] terminated with exception: "
@@ -29,7 +33,10 @@ PYTHON = (
     "    import pyarrow as pa\nModuleNotFoundError: No module named 'pyarrow'\n SQLSTATE: 38000 SQLSTATE: XXKST\n"
     "=== Streaming Query ===\n"
 )
-JAVA = "An error occurred while calling o25.start.\n: org.apache.spark.SparkException: no space left\n\tat org.apache.X(Y.scala)"
+JAVA = (
+    "An error occurred while calling o25.start.\n: org.apache.spark.SparkException: no space left\n"
+    "\tat org.apache.X(Y.scala)"
+)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +46,8 @@ JAVA = "An error occurred while calling o25.start.\n: org.apache.spark.SparkExce
         (
             ANALYSIS,
             (
-                "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot"
-                " be resolved. Did you mean one of the following? [`value`]. line 1 pos 7"
+                "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` "
+                "cannot be resolved. Did you mean one of the following? [`value`]. line 1 pos 7"
             ),
         ),
         (STREAM, "[USER_RAISED_EXCEPTION] '(value < 5)' is not true!"),  # `condense` leaves the text out
@@ -67,7 +74,10 @@ def test_what_fails_on_data_may_be_tried_again() -> None:
     "text",
     [
         "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match",
-        "[STREAM_FAILED] Query [id = a] terminated with exception: [STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] x",
+        (
+            "[STREAM_FAILED] Query [id = a] terminated with exception: "
+            "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] x"
+        ),
     ],
 )
 def test_a_checkpoint_of_another_query_comes_with_what_to_do(text: str) -> None:
@@ -177,7 +187,10 @@ def test_the_query_that_an_event_did_not_fit_is_shown() -> None:
     ],
 )
 def test_what_only_a_person_can_change_is_not_tried_again(line: str) -> None:
-    text = f'{FAILED}[X] Failed: walflow.error: {line}\n\n{TRACEBACK}\n  File "r", line 1\nwalflow.WalflowError: {line}\n'
+    text = (
+        f'{FAILED}[X] Failed: walflow.error: {line}\n\n{TRACEBACK}\n  File "r", line 1\n'
+        f"walflow.WalflowError: {line}\n"
+    )
     trouble = condense(RuntimeError(text), "ck")
     assert trouble.lasting
     assert trouble.message == line

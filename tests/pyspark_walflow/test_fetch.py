@@ -124,7 +124,8 @@ def test_a_loss_that_begins_too_late_is_an_error() -> None:
 def test_bytes_that_were_changed_on_their_way_are_an_error(
     crc32c: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where records are verified by their own checksums, their frame is not verified once more, and needs no checksum."""
+    """Where records are verified by their own checksums, their frame is not verified once more,
+    and needs no checksum."""
     if not crc32c:
         monkeypatch.setitem(sys.modules, "google_crc32c", None)
     asked: list[object] = []

@@ -1,5 +1,6 @@
-"""Pipelines with state, dealt to buckets: equal to the daemon, however a stream is cut into batches, and in order by group.
-The functions that Spark is given, without Spark: tests/pyspark_walflow/test_language.py has the same with it."""
+"""Pipelines with state, dealt to buckets: equal to the daemon, however a stream is cut into batches, and in order by
+group. The functions that Spark is given, without Spark: tests/pyspark_walflow/test_language.py has the same with
+it."""
 
 import json
 from collections.abc import Sequence
@@ -44,11 +45,23 @@ pipeline
   {body}
 end;
 """
-TARGET = '{"g": group[0], "w": window, "n": aggr::stats::count(), "sum": aggr::stats::sum(event.twice), "last": aggr::win::last(event.x)}'
+TARGET = (
+    '{"g": group[0], "w": window, "n": aggr::stats::count(), "sum": aggr::stats::sum(event.twice), "last": '
+    "aggr::win::last(event.x)}"
+)
 BODIES = {
-    "tilted": f"select event from in into plain; select {TARGET} from plain[soon, few, later] group by event.g into out having event.n > 0;",
-    "filtered": f"select event from in into plain; select {TARGET} from plain[few] where event.x > 0 group by event.g into out;",
-    "beside": f"select event from in into plain; select event from plain where event.x < 0 into other; select {TARGET} from plain[soon] group by event.g into out;",
+    "tilted": (
+        f"select event from in into plain; select {TARGET} from plain[soon, few, "
+        "later] group by event.g into out having event.n > 0;"
+    ),
+    "filtered": (
+        f"select event from in into plain; select {TARGET} from plain[few] where event.x > 0 group by event.g "
+        "into out;"
+    ),
+    "beside": (
+        f"select event from in into plain; select event from plain where event.x < 0 into other; select {TARGET} "
+        "from plain[soon] group by event.g into out;"
+    ),
 }
 steps = st.tuples(
     st.sampled_from([0, 0, 0, 1, 7 * MS, 50 * MS, 100 * MS, 360 * MS, 1500 * MS]),
@@ -87,8 +100,8 @@ def events(steps: Sequence[tuple[int, object, object]]) -> list[Row]:
 
 
 def groups(rows: Sequence[Row]) -> dict[str, list[tuple[object, ...]]]:
-    """What left, by port and group, in order. Where a row stands is not compared: that is the position of its bucket's
-    event before it."""
+    """What left, by port and group, in order. Where a row stands is not compared: that is the position of its
+    bucket's event before it."""
     found: dict[str, list[tuple[object, ...]]] = {}
     for _, port, position, nth, ingest_ns, _, value, error in sorted(
         rows, key=lambda row: (row[4], row[2], row[7] is not None, row[3])
@@ -150,7 +163,10 @@ def test_a_state_of_another_pipeline_is_refused() -> None:
 def test_a_large_state_leaves_in_pieces(tmp_path: Path) -> None:
     """A block of 200 events times a state of 200 KB would not be held at once."""
     file = tmp_path / "flow.troy"
-    body = "define script s script let state = event; emit state end; create script s; select event from in into s; select event from s into out;"
+    body = (
+        "define script s script let state = event; emit state end; create script s; select event from in into s; "
+        "select event from s into out;"
+    )
     file.write_text(f"define pipeline p pipeline {body} end;")
     one, errors = load_pipeline(file, "p", {})
     assert one is not None, errors

@@ -1,5 +1,5 @@
-"""The folders of tests/language on Spark: in order, and equal to what the daemon's nodes make of them, however the input is
-cut into micro-batches."""
+"""The folders of tests/language on Spark: in order, and equal to what the daemon's nodes make of them, however the
+input is cut into micro-batches."""
 
 import random
 from pathlib import Path

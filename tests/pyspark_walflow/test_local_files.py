@@ -1,4 +1,5 @@
-"""The log's files, read by another process than the daemon: whole records and nothing else, or an error that says so."""
+"""The log's files, read by another process than the daemon:
+whole records and nothing else, or an error that says so."""
 
 import os
 from pathlib import Path

@@ -90,7 +90,10 @@ def test_tls_without_a_file_trusts_whom_the_system_trusts() -> None:
         (
             "startingOffsets",
             '{"topic":{"0":23}}',
-            "it takes no topics and partitions, for there are none here, but committed, earliest, latest or a position",
+            (
+                "it takes no topics and partitions, for there are none here, but committed, earliest, "
+                "latest or a position"
+            ),
         ),
         ("subscribe", "topic", "there is no option subscribe, as Kafka's source has: a connector has one log"),
         (

@@ -115,8 +115,8 @@ FLUSHED = [
 
 
 def test_windows_over_a_table(spark: "SparkSession", tmp_path: Path) -> None:
-    """Two events of each host a second, five in all. The rows stand in any order; positions say which is theirs. What is open at
-    the end is left out, and with `flush` it is closed."""
+    """Two events of each host a second, five in all. The rows stand in any order; positions say which is theirs. What
+    is open at the end is left out, and with `flush` it is closed."""
     file = tmp_path / "flow.troy"
     file.write_text(WINDOWS)
     events = [

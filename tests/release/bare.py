@@ -1,7 +1,10 @@
-"""A Debian on which there is nothing yet: walflow is installed, used, killed, upgraded under load, removed and purged.
+"""A Debian on which there is nothing yet: walflow is installed, used, killed, upgraded under load, removed and
+purged.
 
     python -m tests.release.bare             # prints the page
-    python -m tests.release.bare --write     # writes docs/howto/bare-debian.md; tests/release/test_bare.py compares it
+    python -m tests.release.bare --write     # writes docs/howto/bare-debian.md
+
+tests/release/test_bare.py compares the page.
 
 Both packages are built on the way: of this commit, and of an older one.
 """
@@ -76,7 +79,8 @@ found = collections.Counter()
 until = time.monotonic() + 60
 while echoed[-1] not in found and time.monotonic() < until:
     files = pathlib.Path("/var/lib/walflow").glob("server_out.log*")
-    found = collections.Counter(json.loads(line).get("n") for file in files for line in file.open() if line.endswith("\\n"))
+    found = collections.Counter(json.loads(line).get("n") for file in files for line in file.open() \
+if line.endswith("\\n"))
 del found[None]
 print("missing:", [n for n in echoed if not found[n]], "oftener than sent:", [n for n in found if found[n] > sent[n]])
 """
@@ -142,13 +146,14 @@ def typed(folder: Path, old: Path, new: Path) -> str:
         _remove(page)
         gone = sorted(_files(machine) - before)
         page.say(
-            "What is in the file system now and was not before `apt-get install`, without what apt and systemd note for "
-            "themselves:"
+            "What is in the file system now and was not before `apt-get install`, "
+            "without what apt and systemd note for themselves:"
         )
         page.parts.append("\n".join(["```text", *_short(gone), "```"]) + "\n")
         page.type("getent passwd walflow", lambda text: re.sub(r":\d+:\d+:", ":999:999:", text))
         page.say(
-            "The log and what was delivered stay, and the user to whom they belong. `rm -r /var/lib/walflow` removes them."
+            "The log and what was delivered stay, and the user to whom they belong. "
+            "`rm -r /var/lib/walflow` removes them."
         )
         return HEAD + "\n".join(page.parts)
 
@@ -203,7 +208,8 @@ def _use(page: Transcript) -> None:
     page.type("ls /var/lib/walflow; stat --format '%U %a %n' /var/lib/walflow /etc/walflow/main.troy")
     page.type("man walflow-run | head -n 8")
     page.type(
-        "COMP_WORDS='walflow w' COMP_CWORD=1 _WALFLOW_COMPLETE=complete_bash walflow; ls /usr/share/*/*completions*/*walflow*"
+        "COMP_WORDS='walflow w' COMP_CWORD=1 _WALFLOW_COMPLETE=complete_bash walflow; ls "
+        "/usr/share/*/*completions*/*walflow*"
     )
     page.type(
         "systemd-analyze verify walflow.service; logrotate --debug /etc/logrotate.d/walflow 2>&1 | grep -i error"

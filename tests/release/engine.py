@@ -1,5 +1,5 @@
-"""podman, with a store of its own: it builds the image from a Debian that debootstrap made, for no registry is asked, and
-runs it. `python -m tests.release.engine` shows what tests/release/test_image.py judges."""
+"""podman, with a store of its own: it builds the image from a Debian that debootstrap made, for no registry is asked,
+and runs it. `python -m tests.release.engine` shows what tests/release/test_image.py judges."""
 
 import os
 import shutil
@@ -37,7 +37,8 @@ class Engine:
         self._store = folder / "store"
 
     def __enter__(self) -> Self:
-        # crun knows cgroups of version 1 and of version 2, not both at once: it runs where only the first are mounted.
+        # crun knows cgroups of version 1 and of version 2, not both at once: it runs where only the first are
+        # mounted.
         begin = "! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified; echo; exec sleep infinity"
         self._space = subprocess.Popen(["unshare", "--mount", "sh", "-c", begin], stdout=subprocess.PIPE)
         assert self._space.stdout is not None

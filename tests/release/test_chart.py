@@ -48,7 +48,8 @@ def test_helm_finds_no_fault() -> None:
 @pytest.mark.nightly
 @needs_helm
 def test_what_helm_makes_of_it() -> None:
-    """`helm template walflow packaging/helm/walflow --kube-version 1.31 --set serviceMonitor=true > tests/release/rendered.yaml`."""
+    """`helm template walflow packaging/helm/walflow --kube-version 1.31 --set serviceMonitor=true >
+    tests/release/rendered.yaml`."""
     assert template().stdout == RENDERED.read_text("utf-8")
 
 

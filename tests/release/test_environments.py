@@ -1,4 +1,5 @@
-"""The wheel in environments of its own: with one extra and nothing else, with other Pythons, with the oldest dependencies."""
+"""The wheel in environments of its own: with one extra and nothing else, with other Pythons,
+with the oldest dependencies."""
 
 import os
 import shutil
@@ -44,7 +45,10 @@ USES: Final = {
     "avro": [
         (OUT % ('{"name": "avro", "config": {"schema": "long"}}', ""), TO),
         (
-            f'define connector there from schema_registry with config = {{"url": "http://{AWAY}", "mode": "decode"}} end;',
+            (
+                f'define connector there from schema_registry with config = {{"url": "http://{AWAY}", "mode": '
+                f'"decode"}} end;'
+            ),
             TO,
         ),
     ],
@@ -53,21 +57,33 @@ USES: Final = {
     "dns": [("define connector there from dns_client;", TO)],
     "kafka": [
         (
-            f'define connector there from kafka_producer with codec = "json", config = {{"brokers": ["{AWAY}"], "topic": "t"}} end;',
+            (
+                f'define connector there from kafka_producer with codec = "json", config = {{"brokers": '
+                f'["{AWAY}"], "topic": "t"}} end;'
+            ),
             TO,
         ),
         (
-            f'define connector here from kafka_consumer with codec = "json", config = {{"brokers": ["{AWAY}"], "topics": ["t"], "group_id": "g"}} end;',
+            (
+                f'define connector here from kafka_consumer with codec = "json", config = {{"brokers": '
+                f'["{AWAY}"], "topics": ["t"], "group_id": "g"}} end;'
+            ),
             FROM,
         ),
     ],
     "mqtt": [
         (
-            f'define connector there from mqtt_publisher with codec = "json", config = {{"url": "mqtt://{AWAY}", "topic": "t"}} end;',
+            (
+                f'define connector there from mqtt_publisher with codec = "json", config = {{"url": '
+                f'"mqtt://{AWAY}", "topic": "t"}} end;'
+            ),
             TO,
         ),
         (
-            f'define connector here from mqtt_subscriber with codec = "json", config = {{"url": "mqtt://{AWAY}", "topics": ["t"], "client_id": "c"}} end;',
+            (
+                f'define connector here from mqtt_subscriber with codec = "json", config = {{"url": '
+                f'"mqtt://{AWAY}", "topics": ["t"], "client_id": "c"}} end;'
+            ),
             FROM,
         ),
     ],
@@ -152,7 +168,8 @@ WITHOUT_SPARK: Final = ("tests", "--ignore=tests/cluster", "--ignore=tests/pyspa
     [("3.11", "lowest-direct"), ("3.11", "highest"), ("3.12", "highest"), ("3.13", "highest"), ("3.14", "highest")],
 )
 def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
-    """All quick tests with each Python, and with the oldest dependencies that pyproject.toml permits, or the newest."""
+    """All quick tests with each Python, and with the oldest dependencies that pyproject.toml permits,
+    or the newest."""
     found = pythons.find(version, ROOT, tmp_path)
     if found is None:
         pytest.skip(f"there is no Python {version} here")

@@ -1,4 +1,5 @@
-"""What each release left behind: this version goes on from it, and a version that does not know a format leaves it alone."""
+"""What each release left behind: this version goes on from it,
+and a version that does not know a format leaves it alone."""
 
 import re
 import shutil

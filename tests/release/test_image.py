@@ -1,4 +1,5 @@
-"""The image, built and run here: as a user of its own, with a root that is read-only, and with a health check that tells."""
+"""The image, built and run here: as a user of its own, with a root that is read-only,
+and with a health check that tells."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,5 @@
-"""The whole release, made twice from clean clones of this commit, compared, signed and verified: `python -m tests.release.twice`.
+"""The whole release, made twice from clean clones of this commit, compared, signed and verified:
+`python -m tests.release.twice`.
 
 It takes half an hour, for each clone has an environment of its own and makes four packages for Debian."""
 

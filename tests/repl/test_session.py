@@ -37,7 +37,8 @@ ANSWERS: list[tuple[list[str], list[str]]] = [
     (["let x = 1", ":reset", ":script"], []),
     (["let x = 1", "use std::array", ":script"], ["let x = 1;", "use std::array;"]),
     ([":event [1]", "event[0]", ":event"], ["1", "[1]"]),
-    ([":doc string::is_empty"], ["is_empty(text: string) -> bool", "  Whether it is empty.", '      string::is_empty("")']),
+    ([":doc string::is_empty"], ["is_empty(text: string) -> bool", "  Whether it is empty.",
+     '      string::is_empty("")']),
     (["let state = 5; state + 1"], ["6"]),
     (["<< 1 >>"], ["b'\\x01' (not JSON: binary data)"]),
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""A stranger's connector: a sink that fails every other block, so many times. Named in flow files as tests.system.flaky:Flaky."""
+"""A stranger's connector: a sink that fails every other block, so many times.
+Named in flow files as tests.system.flaky:Flaky."""
 
 from typing import ClassVar
 

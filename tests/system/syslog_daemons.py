@@ -55,7 +55,10 @@ class Rsyslog:
         if daemon is None:
             return absent(RSYSLOG)
         if not (modules_of(daemon) / "lmnsd_ossl.so").exists():
-            return "rsyslog has no TLS: sudo apt-get install rsyslog-openssl, or `rm -r .venv/rsyslog` and `make rsyslog`"
+            return (
+                "rsyslog has no TLS: sudo apt-get install rsyslog-openssl, "
+                "or `rm -r .venv/rsyslog` and `make rsyslog`"
+            )
         return None
 
     def command(self, config: Path) -> tuple[list[str | Path], Mapping[str, str]]:

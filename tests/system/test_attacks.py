@@ -250,7 +250,8 @@ def test_descriptors_run_out(tmp_path: Path, loop: str) -> None:
 
 
 def test_paths_in_flow_files_do_not_lead_astray(tmp_path: Path) -> None:
-    """`../` is resolved before anything is claimed, so two spellings of one file are one file; a link is not followed."""
+    """`../` is resolved before anything is claimed, so two spellings of one file are one file;
+    a link is not followed."""
     outside = tmp_path / "outside.log"
     outside.write_text("mine\n")
     inside = tmp_path / "inside"

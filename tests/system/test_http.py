@@ -68,8 +68,8 @@ def test_tls_and_client_certificates(tmp_path: Path) -> None:
 
 
 class Sender(threading.Thread):
-    """Posts until it is stopped, and writes down what was acked with 200. `keyed`: each request has an Idempotency-Key, and
-    is sent again until it is answered."""
+    """Posts until it is stopped, and writes down what was acked with 200. `keyed`: each request has an
+    Idempotency-Key, and is sent again until it is answered."""
 
     def __init__(self, number: int, port: int, stop: threading.Event, *, keyed: bool = False) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,5 @@
-"""kill -9 of a daemon with two logs in a row: the second has each event of the first once, and so has the file behind it."""
+"""kill -9 of a daemon with two logs in a row: the second has each event of the first once,
+and so has the file behind it."""
 
 import json
 from functools import partial

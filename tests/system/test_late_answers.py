@@ -1,4 +1,5 @@
-"""An event whose answer comes while the daemon stops: the answer is delivered, and the stop does not take all its time."""
+"""An event whose answer comes while the daemon stops: the answer is delivered,
+and the stop does not take all its time."""
 
 import json
 import socket

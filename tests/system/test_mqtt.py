@@ -84,8 +84,8 @@ class Ledger:
 
 
 class Publisher(threading.Thread):
-    """Publishes until it is stopped, and writes down what the broker has answered. It waits where AHEAD of them have not
-    arrived yet, so what is left at the end does not depend on how long the kills took."""
+    """Publishes until it is stopped, and writes down what the broker has answered. It waits where AHEAD of them have
+    not arrived yet, so what is left at the end does not depend on how long the kills took."""
 
     def __init__(self, mosquitto: Mosquitto, qos: int, ledger: Ledger, stop: threading.Event) -> None:
         super().__init__(daemon=True)

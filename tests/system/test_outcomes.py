@@ -1,5 +1,5 @@
-"""Every event has an outcome, with a daemon and a server that answers as it likes: what is rejected beside what fails is in the file of
-rejected events, and a bad event takes no good one along."""
+"""Every event has an outcome, with a daemon and a server that answers as it likes: what is rejected beside what fails
+is in the file of rejected events, and a bad event takes no good one along."""
 
 import json
 import re
@@ -116,8 +116,8 @@ def test_an_event_that_fails_beside_one_that_is_rejected_is_rejected_later(tmp_p
 
 
 def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
-    """Of a batch of lines the server refuses all with 500 for one of them. The good ones pass; the bad one waits, and is shown, until so many
-    failures count; then it leaves by err, with what was known of it."""
+    """Of a batch of lines the server refuses all with 500 for one of them. The good ones pass; the bad one waits, and
+    is shown, until so many failures count; then it leaves by err, with what was known of it."""
     with (
         serving(Server(lambda ids: 500 if 0 in ids else 200)) as server,
         running(
@@ -163,8 +163,8 @@ def test_a_bad_event_takes_no_good_one_along(tmp_path: Path) -> None:
 
 
 def test_bad_events_as_many_as_the_log_may_send_hold_up_nothing(tmp_path: Path) -> None:
-    """Three bad events come first, and two may be unacked: the sink has nothing else in hand, and would wait for ever. It hands them back,
-    and the good ones pass."""
+    """Three bad events come first, and two may be unacked: the sink has nothing else in hand, and would wait for
+    ever. It hands them back, and the good ones pass."""
     with serving(Server(lambda ids: 500 if min(ids) < 3 else 200)) as server:
         file = flow(tmp_path, http(server, attempts=3), read_count=2)
         with running(file, tmp_path) as daemon:

@@ -15,8 +15,9 @@ from typing import Final
 
 import pytest
 
+from bench.postgres_peer import PostgresPeer, running_postgres
 from tests.connectors.pgbouncer import needs_pgbouncer, pooled
-from tests.connectors.postgres import PostgresPeer, needs_postgres, running_postgres
+from tests.connectors.postgres import needs_postgres
 from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, running, wait_until
 
@@ -117,8 +118,8 @@ def _starts(peer: PostgresPeer) -> bool:
 
 
 class Wire:
-    """A wire to the server that cuts. `cuts`: so many COMMITs get no answer; the server gets each of them `late` seconds after the
-    client has seen the end. `mute`: from now on nothing crosses, and nothing ends."""
+    """A wire to the server that cuts. `cuts`: so many COMMITs get no answer; the server gets each of them `late`
+    seconds after the client has seen the end. `mute`: from now on nothing crosses, and nothing ends."""
 
     def __init__(self, port: int, cuts: int, late: float = 0.0) -> None:
         self.cuts = cuts

@@ -1,4 +1,5 @@
-"""flows/spark/orders.troy on both hosts: one line moves its pipeline to Spark, and the files that it writes are the same."""
+"""flows/spark/orders.troy on both hosts: one line moves its pipeline to Spark,
+and the files that it writes are the same."""
 
 import json
 import signal

@@ -61,7 +61,10 @@ def checked(file: Path, environment: Mapping[str, str] | None = None) -> tuple[i
         ('"spark.executor.memory": "lots"', "Spark's JVM does not start: Executor memory must be a positive number"),
         (
             '"spark.sql.shuffle.partitions": "many"',
-            "[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the config \"spark.sql.shuffle.partitions\" is invalid.",
+            (
+                "[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the config "
+                '"spark.sql.shuffle.partitions" is invalid.'
+            ),
         ),
     ],
 )
@@ -144,8 +147,8 @@ def test_a_query_that_does_not_parse(tmp_path: Path) -> None:
 
 
 def failure(daemon: Daemon, words: str) -> dict[str, object]:
-    """The line whose error has these words. On a loaded machine Spark gives up on its own Pythons before, and is started
-    again; a first batch may have been done, and then the daemon goes on."""
+    """The line whose error has these words. On a loaded machine Spark gives up on its own Pythons before, and is
+    started again; a first batch may have been done, and then the daemon goes on."""
     while True:
         line = daemon.wait_for_one_of(
             "spark starting", "spark session", "spark running", "spark starts again", "spark failed", "fatal"

@@ -1,4 +1,5 @@
-"""flows/spark/socket.troy with flows/jobs/socket_wordcount.py, as in Spark's quick example; and the word that mends it."""
+"""flows/spark/socket.troy with flows/jobs/socket_wordcount.py, as in Spark's quick example;
+and the word that mends it."""
 
 import re
 import socket

@@ -1,5 +1,6 @@
-"""flows/spark/windows.troy on both hosts: a script, a `where`, windows by group, `having`. One line moves the pipeline to Spark;
-each group has the same windows in the same order, also over a kill -9. And a window that nothing follows is closed by time."""
+"""flows/spark/windows.troy on both hosts: a script, a `where`, windows by group, `having`. One line moves the
+pipeline to Spark; each group has the same windows in the same order, also over a kill -9. And a window that nothing
+follows is closed by time."""
 
 import json
 import signal

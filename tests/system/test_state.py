@@ -79,7 +79,8 @@ def test_each_result_comes_and_each_event_counts_once_until_a_kill(tmp_path: Pat
             client = Client(daemon.port())
             client.send(b"".join(b"%d\n" % number for number in range(EVENTS)))
             wait_until(lambda: len(set(counts.got)) == EVENTS)
-            # the n-th event is counted as the n-th, though its peer has died, and the log has sent it again for the branch beside
+            # the n-th event is counted as the n-th, though its peer has died, and the log has sent it again for the
+            # branch beside
             assert sorted(set(counts.got)) == [(number, number + 1) for number in range(EVENTS)]
             assert counts.lives > 3
             assert daemon.last("redelivery")["cause"]

@@ -122,7 +122,10 @@ def test_a_pong_that_waits_in_the_socket_counts(tmp_path: Path, loop: str) -> No
         flow.read_text()
         .replace("from tcp_server", "from ws_server")
         .replace(
-            '    preprocessors = ["separate"],\n    postprocessors = ["separate"],\n    config = {"url": "127.0.0.1:0"}',
+            (
+                '    preprocessors = ["separate"],\n    postprocessors = ["separate"],\n'
+                '    config = {"url": "127.0.0.1:0"}'
+            ),
             f'    config = {{"url": "127.0.0.1:0", "ping_interval": 500000000, "pong_timeout": {NANOS}}}',
         )
     )

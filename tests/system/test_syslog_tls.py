@@ -1,4 +1,5 @@
-"""flows/doors/syslog-forward.troy with TLS on both sides, between rsyslog and syslog-ng, with kills of all that have a queue."""
+"""flows/doors/syslog-forward.troy with TLS on both sides, between rsyslog and syslog-ng,
+with kills of all that have a queue."""
 
 import json
 import shutil

@@ -1,4 +1,5 @@
-"""Windows in a daemon: the flow of docs/howto/count-per-host.md as it is shipped, and what becomes of open windows."""
+"""Windows in a daemon: the flow of docs/howto/count-per-host.md as it is shipped,
+and what becomes of open windows."""
 
 import json
 import re

@@ -1,9 +1,9 @@
-"""`python -m walflow` without its imports, which are two thirds of the processor time of a short life: a process that has
-them forks it. For `make test`; nightly, and pytest without `--tier`, start each as a user does.
+"""`python -m walflow` without its imports, which are two thirds of the processor time of a short life: a process that
+has them forks it. For `make test`; nightly, and pytest without `--tier`, start each as a user does.
 
 `Warm` is a Popen. The process that has imported starts with the first of them, one for each of pytest's processes:
-`python -m tests.system.warm FD`. By that socket it gets a command and descriptors. A process between waits for what was
-forked, and tells its pid and its end.
+`python -m tests.system.warm FD`. By that socket it gets a command and descriptors. A process between waits for what
+was forked, and tells its pid and its end.
 """
 
 import array

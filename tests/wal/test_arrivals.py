@@ -1,5 +1,5 @@
-"""What a log has of the logs upstream, in memory and on disk. It may know too little: then events come twice. It never knows too
-much."""
+"""What a log has of the logs upstream, in memory and on disk. It may know too little: then events come twice. It
+never knows too much."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,6 @@
-"""A disk with less room than a log would like, or none: what did not come off is given back, and what is acked is deleted all the
-same. On a disk that keeps what a failed preallocation found, as ext4 does; on real ones: tests/faults/test_real_disk.py."""
+"""A disk with less room than a log would like, or none: what did not come off is given back, and what is acked is
+deleted all the same. On a disk that keeps what a failed preallocation found, as ext4 does; on real ones:
+tests/faults/test_real_disk.py."""
 
 import errno
 from contextlib import suppress
@@ -112,8 +113,8 @@ def test_a_copy_for_which_there_is_no_room_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("made", [False, True])
 def test_nothing_on_the_way_to_a_deletion_needs_room(made: bool) -> None:
-    """The cursor, the marks of lanes, what came from logs upstream, the name of a spare, and a report of damage. `made`: the two files
-    beside the cursor are there already, as when a daemon runs."""
+    """The cursor, the marks of lanes, what came from logs upstream, the name of a spare, and a report of damage.
+    `made`: the two files beside the cursor are there already, as when a daemon runs."""
     disk = preallocating()
     log = Log(LogOptions("/log", 1 << 16, 32), disk)
     near, far = log.part([["near"], ["far"]])

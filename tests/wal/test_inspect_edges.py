@@ -1,4 +1,5 @@
-"""What is said of a damaged log at the edges: one position more or less, one commit, one look, and it is another thing."""
+"""What is said of a damaged log at the edges: one position more or less, one commit, one look,
+and it is another thing."""
 
 import fcntl
 import os

@@ -1,4 +1,5 @@
-"""Two processes at one log: on the simulated disk, where each step between them can be chosen, and on the real one."""
+"""Two processes at one log: on the simulated disk, where each step between them can be chosen,
+and on the real one."""
 
 import errno
 import os

@@ -178,8 +178,8 @@ def test_a_full_disk_does_not_stop_the_cursor() -> None:
 
 
 def refused_once(disk: SimulatedDisk) -> Log:
-    """The disk was full when `near` had acked one more. A file system that copies on write may have no room for a file that is
-    there."""
+    """The disk was full when `near` had acked one more. A file system that copies on write may have no room for a
+    file that is there."""
     ahead(disk).close()
     log, (near, _) = opened(disk)
     near.ack(10, 10)
@@ -240,7 +240,8 @@ def test_a_power_cut_while_a_mark_is_renamed_leaves_one_name_or_the_other() -> N
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_power_may_be_cut_at_any_operation(seed: int) -> None:
-    """Whatever is left of the files: no lane has acked an event that it has not, also after positions are given anew."""
+    """Whatever is left of the files: no lane has acked an event that it has not,
+    also after positions are given anew."""
     cut = 0
     for operations in range(5, 400):
         disk = SimulatedDisk()
@@ -265,8 +266,8 @@ def test_the_power_may_be_cut_at_any_operation(seed: int) -> None:
 
 @pytest.mark.parametrize("operations", range(8))
 def test_a_position_that_is_given_anew_is_in_no_mark(operations: int) -> None:
-    """A cut during a checkpoint, and the last commit cannot be read afterwards: if the cursor does not know of it, it looks
-    torn, and its positions are given to other events."""
+    """A cut during a checkpoint, and the last commit cannot be read afterwards: if the cursor does not know of it, it
+    looks torn, and its positions are given to other events."""
     disk = SimulatedDisk()
     log, (near, _) = opened(disk)
     put(log, b"a" * 100)

@@ -309,7 +309,8 @@ def test_a_bad_page_of_what_is_acked_stands_in_nobodys_way() -> None:
 
 
 def write_past_the_page_cache(path: Path) -> None:
-    """The same file, of which nothing is in the page cache. A request to forget a file (POSIX_FADV_DONTNEED) is only a hint."""
+    """The same file, of which nothing is in the page cache.
+    A request to forget a file (POSIX_FADV_DONTNEED) is only a hint."""
     data = path.read_bytes()
     new = path.with_suffix(".new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)

@@ -1,7 +1,7 @@
-"""`sync = "interval"` and `"never"`: what is acked before it is synced. The process may be killed at any operation and
-nothing is lost. The power may be cut at any operation, in recovery too: what was synced is there; what was acked and is
-not there is reported with its positions, or stood behind everything that is; and no position is given out twice. What is
-dropped for want of space is dropped once the cursor says so, and until then it is there."""
+"""`sync = "interval"` and `"never"`: what is acked before it is synced. The process may be killed at any operation
+and nothing is lost. The power may be cut at any operation, in recovery too: what was synced is there; what was acked
+and is not there is reported with its positions, or stood behind everything that is; and no position is given out
+twice. What is dropped for want of space is dropped once the cursor says so, and until then it is there."""
 
 import re
 from random import Random

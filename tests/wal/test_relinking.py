@@ -1,5 +1,5 @@
-"""A flow with other links has other lanes. Each sink keeps what it has acked: nothing of it comes again to a lane of which all
-sinks have it, and no sink misses an event. Against a model that keeps a set for each sink."""
+"""A flow with other links has other lanes. Each sink keeps what it has acked: nothing of it comes again to a lane of
+which all sinks have it, and no sink misses an event. Against a model that keeps a set for each sink."""
 
 from collections.abc import Sequence
 from itertools import groupby

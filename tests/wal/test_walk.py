@@ -259,16 +259,17 @@ def test_everything_that_reads_loses_what_is_damaged_and_nothing_else(damage: Da
     files = {name: bytes(data) for name, data in of.files.items()}
     lost = {position for number in damage.lost for position in of.placed[number].positions}
     expected = Given([position for position in range(1, POSITIONS + 1) if position not in lost], lost)
-    for name, give in READERS.items():
-        (tmp_path / name).mkdir()
-        restore(str(tmp_path / name), files)
-        assert give(tmp_path / name) == expected, name
-    (tmp_path / "sizes").mkdir()
-    restore(str(tmp_path / "sizes"), files)
-    view = look(str(tmp_path / "sizes"))
+    restore(str(tmp_path), files)
+    assert by_look(tmp_path) == by_check(tmp_path) == expected
+    view = look(str(tmp_path))
     sizes = [one for chunk in view.chunks for one in outlines(view.directory, chunk)]
     places = [place for number, place in enumerate(of.placed) if number not in damage.headers]
     assert sizes == [(place.positions[0], place.positions[-1], place.size) for place in places]
+    for name, give in READERS.items():
+        if give not in (by_look, by_check):  # it opens the log, and writes
+            (tmp_path / name).mkdir()
+            restore(str(tmp_path / name), files)
+            assert give(tmp_path / name) == expected, name
 
 
 @pytest.mark.test

@@ -1,4 +1,5 @@
-"""Random flows: logs on disk and in memory, pipelines that filter, reject, batch, choose and remove repeats, files."""
+"""Random flows: logs on disk and in memory, pipelines that filter, reject, batch, choose and remove repeats,
+files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ PIPELINES = {
     " select event from in into r; select event from r/a into out; select event from r/b into out2;",
     "buffer": "define operator m from qos::wal with max_elements = 50 end; create operator m;"
     " select event from in into m; select event from m into out;",
-    "count": "define script c state 0 script let state = state + 1; let event.count = state; event end; create script c;"
-    " select event from in into c; select event from c into out;",
+    "count": "define script c state 0 script let state = state + 1; let event.count = state; event end; create "
+    "script c; select event from in into c; select event from c into out;",
 }
 LOG = '{"path": "%s", "chunk_size": 65536, "max_chunks": 8}'
 CONNECTORS = {
@@ -64,8 +65,9 @@ class Graph:
 
 
 def two_logs(between: str = "pass") -> Graph:
-    """A log behind a log: the flow in which `check` promised `none twice` and 375,677 lines stood twice. With `count`, a
-    script with state, between the two, the second one does not recognise what the first one sends again."""
+    """A log behind a log: the flow in which `check` promised `none twice` and 375,677 lines stood twice. With
+    `count`, a script with state, between the two, the second one does not recognise what the first one sends
+    again."""
     graph = Graph()
     feed, first, second, file = graph.add("feed"), graph.add("log"), graph.add("log"), graph.add("file")
     for source, kind, target in ((feed, "pass", first), (first, between, second), (second, "pass", file)):

@@ -1,7 +1,7 @@
 """A flow's lives: the connectors that are shipped, run as the daemon runs them, in virtual time, and killed.
 
-Each life is a process of its own (a fork), so a kill is a kill: what is on disk is what was written. What was acked to a
-feed, and what a sink had, is noted in a file before anything else happens.
+Each life is a process of its own (a fork), so a kill is a kill: what is on disk is what was written. What was acked
+to a feed, and what a sink had, is noted in a file before anything else happens.
 """
 
 import asyncio

@@ -90,8 +90,8 @@ def run_cases(
     stray = list(() if name or tag else [*found.bad.values(), *suites.bad.values()])
     if not cases and not tests and not stray:
         raise _end(
-            f"no case in {', '.join(map(str, folders))}: a case is a folder with a subject, such as `flow.troy`, and what goes in; "
-            "docs/reference/test-folders.md"
+            f"no case in {', '.join(map(str, folders))}: a case is a folder with a subject, such as `flow.troy`, and "
+            "what goes in; docs/reference/test-folders.md"
             if not found.cases and not suites.tests
             else "no case has that name, or that tag",
             EX_NOINPUT,

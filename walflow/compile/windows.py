@@ -251,8 +251,8 @@ class HavingBody(_OfGroup):
 
 
 class WrittenAlike:
-    """A number for each expression, equal for two that are written alike. Each node is read once, although the target asks
-    for the mark of every node in it."""
+    """A number for each expression, equal for two that are written alike. Each node is read once, although the target
+    asks for the mark of every node in it."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}  # by what the node consists of: its type, and the numbers of its parts

@@ -1,7 +1,7 @@
 """How old the events are that a log waits to get rid of.
 
-Ages are measured on the monotonic clock, from the commit on: the wall clock may be set meanwhile. What an event was old when
-it was committed, or when an earlier process left it, is known from its stamp, by the log's own time.
+Ages are measured on the monotonic clock, from the commit on: the wall clock may be set meanwhile. What an event was
+old when it was committed, or when an earlier process left it, is known from its stamp, by the log's own time.
 """
 
 from bisect import bisect_right
@@ -67,7 +67,8 @@ class BacklogAge:
         self._received.note(now - max(0, waited) / 1e9, commit.last, low)
 
     def since_commit(self, low: int, stamp_ns: int) -> float:
-        """The age of the oldest event above `low`, in seconds. `stamp_ns`: of that event if it was read, 0 if none was."""
+        """The age of the oldest event above `low`, in seconds.
+        `stamp_ns`: of that event if it was read, 0 if none was."""
         return self._of(self._committed, low, stamp_ns)
 
     def since_receipt(self, low: int, stamp_ns: int) -> float:

@@ -20,8 +20,9 @@ SAID_EVERY: Final = 60.0  # seconds
 
 
 class ReadAhead:
-    """`parts`: the next ones to be sent, in order; it adds to them when there are none. `found_gaps`: called after each read, which may have found damage.
-    `again`: called when the log may be read again that could not be, and when something was read.
+    """`parts`: the next ones to be sent, in order; it adds to them when there are none. `found_gaps`: called after
+    each read, which may have found damage. `again`: called when the log may be read again that could not be, and when
+    something was read.
 
     A read that would wait for the disk waits on a thread of its own, where it holds up nothing but its own lane."""
 
@@ -100,8 +101,8 @@ class ReadAhead:
         return True
 
     def _is_fetched(self) -> bool:
-        """Whether that was done just now for the next read. It is not done twice: if the system keeps nothing in its cache, the lane
-        goes on all the same."""
+        """Whether that was done just now for the next read. It is not done twice: if the system keeps nothing in its
+        cache, the lane goes on all the same."""
         position, at = self._last_fetch
         return position == self._records.position and self._out.scheduler.time() - at < SLOW_READ
 

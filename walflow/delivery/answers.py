@@ -1,4 +1,5 @@
-"""For a connector that answers each event with events, for example of a lookup: the event is acked once its answer is."""
+"""For a connector that answers each event with events, for example of a lookup:
+the event is acked once its answer is."""
 
 import time
 from collections import deque
@@ -26,8 +27,8 @@ class WaitingAnswer(NamedTuple):
 
 
 class AnswerEvents:
-    """What the flow does not accept now waits. The events that were asked with are not acked meanwhile, so the window of
-    their source limits how much that is."""
+    """What the flow does not accept now waits. The events that were asked with are not acked meanwhile, so the window
+    of their source limits how much that is."""
 
     def __init__(self, inlet: Inlet, out: Outlet) -> None:
         self._inlet = inlet
@@ -43,8 +44,8 @@ class AnswerEvents:
         return f"<AnswerEvents of {self._inlet.name}, {len(self._waiting)} wait, {len(self._open)} are not settled>"
 
     def give(self, asked: Block, values: Sequence[object], metas: Sequence[Mapping[str, object]]) -> None:
-        """Answers a block of one event. `metas`: of each value; `$correlation` of the event is added. Where nothing is linked
-        to `out`, or there are no values, the event is acked at once."""
+        """Answers a block of one event. `metas`: of each value; `$correlation` of the event is added. Where nothing
+        is linked to `out`, or there are no values, the event is acked at once."""
         if self._stream is None or not values:
             self._inlet.ack(asked)
             return
@@ -60,7 +61,8 @@ class AnswerEvents:
         self._send_waiting()
 
     def close(self, reason: BaseException) -> None:
-        """The run is over. What is not settled by now fails, and what becomes of its answers has no effect any more."""
+        """The run is over. What is not settled by now fails,
+        and what becomes of its answers has no effect any more."""
         asked = [*(waiting.asked for waiting in self._waiting), *self._open.values()]
         self._waiting.clear()
         if self._stream is not None:

@@ -1,4 +1,5 @@
-"""What a log has already of the logs and followed files upstream, and does not append again. See walflow.wal.arrivals."""
+"""What a log has already of the logs and followed files upstream, and does not append again.
+See walflow.wal.arrivals."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -107,8 +108,8 @@ class Arriving:
                 self._arrivals.add(came)
 
     def _settle_files(self) -> None:
-        """A file may send all that it has before the first of it is acked. So it is asked again, before ranges that do not fit
-        are left out."""
+        """A file may send all that it has before the first of it is acked. So it is asked again, before ranges that
+        do not fit are left out."""
         for name, place in list(self._places.items()):
             now = place.origin()
             if now.log == name:
@@ -127,8 +128,8 @@ def origin_of(block: Block) -> Origin | None:
 
 
 def came_from(block: Block) -> Provenance | None:
-    """None: it came from no log and no file, or which event has which position is not known, or two have the same one.
-    Then it is appended, and nothing is remembered."""
+    """None: it came from no log and no file, or which event has which position is not known, or two have the same
+    one. Then it is appended, and nothing is remembered."""
     origin, positions = origin_of(block), block.positions
     if origin is None or origin.term is None or positions is None or len(positions) != block.frames.count:
         return None
@@ -139,8 +140,8 @@ def came_from(block: Block) -> Provenance | None:
 
 
 def said(log: Log, covered: int) -> Iterator[Provenance]:
-    """What the tags of the records above position `covered` say; those that cannot be read, or that a power cut may take, are left
-    out, so that their events may come again. Raises DiskFull and FailStop."""
+    """What the tags of the records above position `covered` say; those that cannot be read, or that a power cut may
+    take, are left out, so that their events may come again. Raises DiskFull and FailStop."""
     size, first = READ_BYTES, covered + 1
     for chunk in reversed(log.chunks):
         size -= chunk.end

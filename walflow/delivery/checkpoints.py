@@ -1,8 +1,8 @@
 """Writes the cursor soon after an ack, soon after a commit that no sink acks, and at once if space is needed.
 
-The cursor says which positions are acked, so that they are not sent again. It also says which positions are durable, so
-that a missing file is noticed. The second must not wait for the first, because a sink may be down for hours. If nothing
-happens, nothing is written.
+The cursor says which positions are acked, so that they are not sent again. It also says which positions are durable,
+so that a missing file is noticed. The second must not wait for the first, because a sink may be down for hours. If
+nothing happens, nothing is written.
 """
 
 from collections.abc import Callable

@@ -17,8 +17,8 @@ class Dropping:
         self._bytes = half.counter("wal_dropped_bytes_total")
 
     def make_way(self, tag_bytes: int, payload_bytes: int) -> None:
-        """Makes room for a record of that size. It fits after the next checkpoint: then the dropped positions are acked
-        on disk, in both slots of the cursor, and their files are deleted."""
+        """Makes room for a record of that size. It fits after the next checkpoint: then the dropped positions are
+        acked on disk, in both slots of the cursor, and their files are deleted."""
         dropped = self._log.drop_oldest(tag_bytes, payload_bytes)
         if not dropped:
             return

@@ -68,12 +68,18 @@ LOG_FAMILIES: Final[Families] = {
     ),
     "wal_lane_oldest_seconds": Family(
         "gauge",
-        "Age of the oldest event that not each sink of the lane has acked, to one second, from when it was received. 0: all are acked.",
+        (
+            "Age of the oldest event that not each sink of the lane has acked, to one second, from when it was "
+            "received. 0: all are acked."
+        ),
         ("lane",),
     ),
     "wal_lane_dropped_events": Family(
         "gauge",
-        'Events dropped since the log was opened, and not acked by each sink of the lane. With on_full = "drop_oldest".',
+        (
+            "Events dropped since the log was opened, and not acked by each sink of the lane. "
+            'With on_full = "drop_oldest".'
+        ),
         ("lane",),
     ),
     "wal_oldest_seconds": Family(
@@ -81,8 +87,8 @@ LOG_FAMILIES: Final[Families] = {
     ),
     "wal_clock_lead_seconds": Family(
         "gauge",
-        "How far the time by which the log stamps its events is ahead of the wall clock, because that was set back. Windows and ages "
-        "are right all the same.",
+        "How far the time by which the log stamps its events is ahead of the wall clock, because that was set back. "
+        "Windows and ages are right all the same.",
     ),
     "wal_chunks": Family("gauge", "Chunks (segments) of the log: files with records."),
     "wal_used_bytes": Family(
@@ -94,7 +100,10 @@ LOG_FAMILIES: Final[Families] = {
     ),
     "wal_full_in_seconds": Family(
         "gauge",
-        "Seconds until the log is full, if what waits in it grows as it did in the last minute. +Inf: it does not grow.",
+        (
+            "Seconds until the log is full, if what waits in it grows as it did in the last minute. +Inf: "
+            "it does not grow."
+        ),
     ),
     "wal_recovery_seconds": Family("gauge", "Seconds that opening the log took."),
     "quarantined_events_total": Family(

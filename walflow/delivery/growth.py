@@ -30,8 +30,8 @@ class Growth:
         marks.append((now, size))
 
     def full_in(self, now: float, size: int) -> float:
-        """Seconds until the log is full. Infinite if it does not grow, if nothing comes any more, or if it has not been known for 5
-        seconds."""
+        """Seconds until the log is full. Infinite if it does not grow, if nothing comes any more, or if it has not
+        been known for 5 seconds."""
         if size >= self._limit:
             return 0.0
         if not self._marks or now - self._marks[-1][0] >= ENDED:

@@ -9,8 +9,9 @@ O = TypeVar("O")
 
 
 class HeldEvents(Generic[O]):
-    """The events of a block from position `first` on. `metas`: of each, None if they have none of their own. `left`: how many are not
-    settled, and were not cut out; `size`: bytes without what was cut out. `owner`: what else is known of them."""
+    """The events of a block from position `first` on. `metas`: of each, None if they have none of their own. `left`:
+    how many are not settled, and were not cut out; `size`: bytes without what was cut out.
+    `owner`: what else is known of them."""
 
     __slots__ = ("first", "frames", "left", "metas", "owner", "size")
 

@@ -28,8 +28,8 @@ class Lead:
             self._log.warning(
                 "log time is more than an hour ahead of the clock",
                 lead_seconds=round(lead / 1e9, 1),
-                hint="events get stamps that are as far ahead; windows and ages are right. Only a new directory begins with the "
-                "clock's time",
+                hint="events get stamps that are as far ahead; windows and ages are right. Only a new directory "
+                "begins with the clock's time",
             )
         elif lead >= SAID and not self._said:
             self._said = True

@@ -86,8 +86,8 @@ def measure_writer(writer: LogSink, inlet: Inlet) -> None:
 
 
 def backlog_bytes(log: Log, low: int | None = None) -> int:
-    """Bytes from the first event that is not acked, or above `low`. Within its chunk they are estimated by the share of positions, so
-    that nothing has to be read."""
+    """Bytes from the first event that is not acked, or above `low`. Within its chunk they are estimated by the share
+    of positions, so that nothing has to be read."""
     low, total = log.low if low is None else low, 0.0
     for chunk in log.chunks:
         if chunk.last > low:

@@ -6,9 +6,9 @@ from walflow.contract import Scheduler
 
 
 class Pump:
-    """What `work` sends may settle at once, and then asks for more work. `now` during a run means one more run after it.
-    `soon` means a run in the loop's next turn, once for all that asked; during a run it means nothing, because the run
-    goes on anyway."""
+    """What `work` sends may settle at once, and then asks for more work. `now` during a run means one more run after
+    it. `soon` means a run in the loop's next turn, once for all that asked; during a run it means nothing, because
+    the run goes on anyway."""
 
     def __init__(self, scheduler: Scheduler, work: Callable[[], None]) -> None:
         self._scheduler = scheduler

@@ -1,4 +1,5 @@
-"""What a log still has of the events of a source, by a value in their metadata. It blocks: for a thread, before the log runs."""
+"""What a log still has of the events of a source, by a value in their metadata.
+It blocks: for a thread, before the log runs."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +19,8 @@ Wanted = Mapping[str, tuple[str, str]]
 
 
 def recall(log: Log, wanted: Wanted) -> Mapping[str, Sequence[Recalled]]:
-    """Of the records that are not acked, and that no power cut can take. `wanted`: by source, the two keys of the value. Raises
-    DiskFull and FailStop."""
+    """Of the records that are not acked, and that no power cut can take. `wanted`: by source, the two keys of the
+    value. Raises DiskFull and FailStop."""
     found: dict[str, deque[Recalled]] = {source: deque(maxlen=MOST) for source in wanted}
     marks = [keys[1].encode() for keys in wanted.values()]
     reader = log.reader(log.newest(RECALL_BYTES))

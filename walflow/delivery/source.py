@@ -21,8 +21,8 @@ WINDOWS: Final = 2  # of the log's: so much may all lanes together hold that is 
 
 
 class LogSource:
-    """`max_attempts`: how often a single event may fail before it is rejected; None: no limit. `most`: how many events
-    each lane may send that are not acked; None: no limit but the window."""
+    """`max_attempts`: how often a single event may fail before it is rejected; None: no limit. `most`: how many
+    events each lane may send that are not acked; None: no limit but the window."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class LogSource:
         return sum(last - first + 1 for first, last in log.unacked(log.low + 1, log.durable))
 
     def forget(self, dropped: Sequence[Dropped]) -> None:
-        """The log has dropped these chunks, the oldest first. A sink may still settle some of their events; that has no
-        effect."""
+        """The log has dropped these chunks, the oldest first. A sink may still settle some of their events; that has
+        no effect."""
         for number, lane in enumerate(self._lanes.values()):
             lane.forget(dropped[-1].last, sum(one.of_lanes[number] for one in dropped if one.of_lanes))
 
@@ -93,7 +93,8 @@ class LogSource:
         self._out.gauge("wal_lane_dropped_events", lambda: lane.dropped_events, lane=name)
 
     def _tell_gaps(self) -> None:
-        """Logs damage to the operator, once for all lanes: damaged events are kept in quarantine/ and will not be sent."""
+        """Logs damage to the operator, once for all lanes: damaged events are kept in quarantine/ and will not be
+        sent."""
         gaps = self._log.gaps
         for gap in gaps[self._gaps_told :]:
             self._outcomes.quarantined(gap)

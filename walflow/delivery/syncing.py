@@ -1,5 +1,5 @@
-"""`sync = "interval"`: written events are acked, and synced at most one interval later, on the scheduler's thread. Then
-the cursor is written, so that the next start knows what was synced."""
+"""`sync = "interval"`: written events are acked, and synced at most one interval later, on the scheduler's thread.
+Then the cursor is written, so that the next start knows what was synced."""
 
 from collections.abc import Callable
 from typing import Final

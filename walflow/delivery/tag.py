@@ -4,11 +4,12 @@
 
 Replay uses the codec and framing of the tag, not those of today's flow file.
 
-A log that drops what it has already of logs upstream says in an eighth member where the events came from: `bin` of 36 bytes,
-with the uuid of that log, the term, and the first and the last position. It has the same size always and stands at the end,
-so that the rest is still the same for all blocks of a stream.
+A log that drops what it has already of logs upstream says in an eighth member where the events came from: `bin` of 36
+bytes, with the uuid of that log, the term, and the first and the last position. It has the same size always and
+stands at the end, so that the rest is still the same for all blocks of a stream.
 
-From its second block on, a stream's tag is written short (see `walflow_kernel.short_tag`). The first one may be the only one.
+From its second block on, a stream's tag is written short (see `walflow_kernel.short_tag`). The first one may be the
+only one.
 """
 
 import struct

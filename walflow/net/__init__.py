@@ -1,4 +1,5 @@
-"""Shared by connectors on a network: addresses, sockets, TLS, secrets, reconnecting, clients, servers, and what sinks retry."""
+"""Shared by connectors on a network: addresses, sockets, TLS, secrets, reconnecting, clients, servers,
+and what sinks retry."""
 
 from walflow.backoff import Backoff
 from walflow.net.acks import WhenWritten

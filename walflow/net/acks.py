@@ -18,8 +18,8 @@ class NoEcho(WalflowError):
 
 class Acks(Protocol):
     """The acks of one connection after the other. `timeout`: seconds that the peer may take to answer before the
-    connection is closed, with the reason `overdue`. `fails_overdue`: events without an answer then fail, with all that
-    wait."""
+    connection is closed, with the reason `overdue`. `fails_overdue`: events without an answer then fail, with all
+    that wait."""
 
     timeout: float
     overdue: str
@@ -80,8 +80,8 @@ class WhenWritten:
 
 
 class WhenEchoed:
-    """Echoes in the order of sending, compared byte by byte. A read is compared as a whole, and event by event only if
-    it contains other data between echoes."""
+    """Echoes in the order of sending, compared byte by byte. A read is compared as a whole, and event by event only
+    if it contains other data between echoes."""
 
     overdue = "no echo within echo_timeout"
     fails_overdue = True
@@ -133,8 +133,8 @@ class WhenEchoed:
         return sum(block.frames.count for block in self._outstanding) - back
 
     def lost(self, unwritten: Sequence[Block], cause: BaseException) -> Sequence[Block]:
-        """Fails all blocks, also those that were not written: if they were sent before the log sends the others again,
-        they would overtake them."""
+        """Fails all blocks, also those that were not written: if they were sent before the log sends the others
+        again, they would overtake them."""
         outstanding, self._outstanding = self._outstanding, deque()
         matched, self._matched = self._matched, 0
         self._inside_other = False

@@ -62,8 +62,8 @@ def check_brackets(netloc: str) -> None:
 
 
 def check_http_url(url: str, form: str, secret: str, *, query: bool) -> None:
-    """Raises ValueError for what is no URL of an HTTP server. `form`: as it should be. `secret`: where a name and a password belong
-    instead. `query`: whether it may have one."""
+    """Raises ValueError for what is no URL of an HTTP server. `form`: as it should be. `secret`: where a name and a
+    password belong instead. `query`: whether it may have one."""
     try:
         parts = urlsplit(url)
         _ = parts.port

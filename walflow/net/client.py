@@ -1,5 +1,5 @@
-"""Shared by all clients of byte streams: one connection that is made again when it ends. Blocks are held while there is
-none."""
+"""Shared by all clients of byte streams: one connection that is made again when it ends. Blocks are held while there
+is none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -52,14 +52,14 @@ class ClientConnector(Connector):
     echo_timeout: int = Field(
         default=30_000_000_000,
         gt=0,
-        description="Nanoseconds without an echo after which the connection is closed, and all events without an echo "
-        "fail.",
+        description="Nanoseconds without an echo after which the connection is closed, "
+        "and all events without an echo fail.",
     )
     write_buffer: Size = Field(
         default=64 << 20,
         ge=1,
-        description="Bytes that may wait for the peer to read. Beyond them the sources stop. A single source stops at "
-        "its window, 8 MiB.",
+        description="Bytes that may wait for the peer to read. Beyond them the sources stop. "
+        "A single source stops at its window, 8 MiB.",
     )
     write_timeout: int | None = Field(
         default=None,

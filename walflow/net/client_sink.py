@@ -26,8 +26,8 @@ class NotAnswered(WalflowError):
 
 
 class ClientSink(SinkPeer):
-    """`write_buffer`: bytes that may wait for the peer to read; beyond them the sources stop. `write_timeout`: nanoseconds
-    without a byte taken after which the connection is ended."""
+    """`write_buffer`: bytes that may wait for the peer to read; beyond them the sources stop. `write_timeout`:
+    nanoseconds without a byte taken after which the connection is ended."""
 
     def __init__(
         self, inlet: Inlet, out: Outlet, peer: str, acks: Acks, write_buffer: int, write_timeout: int | None

@@ -19,8 +19,8 @@ class CannotConnect(WalflowError):
 
 
 class ConnectionClient(Protocol):
-    """What a connection needs of its client, and tells it. `reads_answers`: the peer is read also while its events are
-    not wanted."""
+    """What a connection needs of its client, and tells it. `reads_answers`: the peer is read also while its events
+    are not wanted."""
 
     @property
     def out(self) -> Outlet: ...

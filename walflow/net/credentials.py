@@ -1,4 +1,5 @@
-"""Warnings of a connector's credentials: those that stand in the flow file, and those that go over the network as text."""
+"""Warnings of a connector's credentials: those that stand in the flow file,
+and those that go over the network as text."""
 
 from collections.abc import Iterable
 
@@ -8,7 +9,8 @@ from walflow.net.secrets import Secret
 
 
 def credentials_written(headers: Iterable[str] = (), **secrets: Secret | None) -> list[str]:
-    """One for each that stands in the flow file. `secrets`: by their keys. `headers`: names of headers that are written there."""
+    """One for each that stands in the flow file. `secrets`: by their keys.
+    `headers`: names of headers that are written there."""
     found: list[str] = [
         Risk("credential", f"the {key} stands in the flow file; name a file, env or credential instead")
         for key, secret in secrets.items()

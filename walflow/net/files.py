@@ -23,7 +23,8 @@ _KINDS: Final = {
 
 
 def open_plain(path: str | Path) -> int:
-    """A descriptor for reading. Raises OSError, also if it is no plain file; the error's `strerror` is for a log line."""
+    """A descriptor for reading. Raises OSError, also if it is no plain file;
+    the error's `strerror` is for a log line."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         found = os.fstat(fd)
@@ -40,7 +41,8 @@ def open_plain(path: str | Path) -> int:
 
 @contextmanager
 def held(path: str) -> Generator[str]:
-    """A file name for a library that needs one. It stays valid even if the file is renamed meanwhile. Raises OSError."""
+    """A file name for a library that needs one. It stays valid even if the file is renamed meanwhile.
+    Raises OSError."""
     fd = open_plain(path)
     try:
         by_number = f"/dev/fd/{fd}"

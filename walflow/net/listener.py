@@ -1,7 +1,7 @@
 """Accepts connections while file descriptors are free. The last 64 are kept for logs and files.
 
-The servers of the event loops cannot be used: without a free descriptor, uvloop accepts and closes each connection, and
-asyncio raises where no caller sees it.
+The servers of the event loops cannot be used: without a free descriptor, uvloop accepts and closes each connection,
+and asyncio raises where no caller sees it.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ Arrived = Callable[[socket.socket, object], Coroutine[object, object, None] | No
 
 
 class Listener:
-    """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or return
-    a coroutine that sets the connection up. `make_room` is called where descriptors are short: it closes up to so many
-    connections that can be missed, and says how many."""
+    """`arrived` is called with each new socket and the peer's address. It may refuse, by closing the socket, or
+    return a coroutine that sets the connection up. `make_room` is called where descriptors are short: it closes up to
+    so many connections that can be missed, and says how many."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from walflow.backoff import Backoff
-from walflow.contract import FailedEvents, FailedPart, Inlet
+from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
 from walflow.net.sent_block import NotConfirmed, NothingElse, Refusal, SentBlock
 from walflow.outage import NO_BLAME, Rounds
 from walflow.sinks import PeerSink
@@ -44,6 +44,8 @@ class MessageRetries:
         self._waiting: dict[NumberedMessage, tuple[float, str]] = {}  # when each is due, and why it failed
         self._kept: list[NumberedMessage] = []  # of these, those that all wait for
         self._taken = 0
+        self._timers: list[Timer] = []
+        self._over = False
         self._asked = False  # for something new: the breaker is triggered, and lets the next block through
         self._reason = ""
         inlet.retries(self._tell)
@@ -88,7 +90,7 @@ class MessageRetries:
 
     def _wait_alone(self, message: NumberedMessage, seconds: float, reason: str) -> None:
         self._waiting[message] = self._inlet.scheduler.time() + seconds, reason
-        self._inlet.scheduler.call_later(seconds, lambda: self._send([message]))
+        self._later(seconds, lambda: self._send([message]))
 
     def wait(self, reason: str) -> None:
         """Before anything is sent again."""
@@ -98,7 +100,7 @@ class MessageRetries:
         self.trigger(reason)
         now = self._inlet.scheduler.time()
         self._rounds.begin(now)
-        self._inlet.scheduler.call_later(self._rounds.due - now, self._go_on)
+        self._later(self._rounds.due - now, self._go_on)
 
     @property
     def triggered(self) -> bool:
@@ -128,6 +130,21 @@ class MessageRetries:
             self._asked = True
             self._sink.breaker.ask()
         self._send(kept)
+
+    def end(self) -> None:
+        """The run is over."""
+        self._over = True
+        for timer in self._timers:
+            timer.cancel()
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        def due() -> None:
+            self._timers.remove(timer)
+            call()
+
+        if not self._over:
+            timer = self._inlet.scheduler.call_later(seconds, due)
+            self._timers.append(timer)
 
     def _send(self, messages: Sequence[NumberedMessage]) -> None:
         """In their old place, until it is more likely that they are to blame."""

@@ -46,7 +46,8 @@ class Server(Protocol):
 
 
 class Peer(asyncio.Protocol):
-    """`joined`: it is connected, and its handshake, if any, is done. `left`: it is no client of the server any more."""
+    """`joined`: it is connected, and its handshake, if any, is done.
+    `left`: it is no client of the server any more."""
 
     transport: asyncio.Transport
     stream: Stream
@@ -162,8 +163,8 @@ class Peer(asyncio.Protocol):
             self.be_slow()
 
     def be_slow(self) -> None:
-        """Acks the events that wait for a slow client: otherwise they would hold the source's window and stop the echo
-        of all clients. They are lost only with the connection, like data in the kernel."""
+        """Acks the events that wait for a slow client: otherwise they would hold the source's window and stop the
+        echo of all clients. They are lost only with the connection, like data in the kernel."""
         self._writing.settle()
         waits = self.unwritten()
         if self.slow_since is None and waits:
@@ -187,9 +188,9 @@ class Peer(asyncio.Protocol):
             ack(block)
 
     def keep_paused(self) -> None:
-        """Pauses reading again. uvloop begins to read when `connection_made` has returned, even if that has paused it.
-        So this is called when the connection is set up, and when bytes come although reading is paused: that is at most
-        one read."""
+        """Pauses reading again. uvloop begins to read when `connection_made` has returned, even if that has paused
+        it. So this is called when the connection is set up, and when bytes come although reading is paused: that is
+        at most one read."""
         if self._pauses and not self.transport.is_closing():
             self.transport.pause_reading()
 
@@ -208,9 +209,9 @@ class Peer(asyncio.Protocol):
             self.transport.resume_reading()
 
     def _hold(self, blocks: list[Block], sign: int) -> None:
-        """`sign`: 1 for blocks that are taken, -1 for those that are settled. Events are counted as their source counts
-        them, including those that a filter took out. Written without calls, because it runs twice for each block, and a
-        block may be one line."""
+        """`sign`: 1 for blocks that are taken, -1 for those that are settled. Events are counted as their source
+        counts them, including those that a filter took out. Written without calls, because it runs twice for each
+        block, and a block may be one line."""
         size = events = 0
         for block in blocks:
             size += block.weight

@@ -1,8 +1,8 @@
 """TLS between a transport and a protocol.
 
 asyncio's and uvloop's own TLS layers hide the socket's buffer, so walflow could not know when an event is "written".
-They also use 256 KiB for each connection before its first byte. This layer does neither, and is the same on both loops:
-`app` sees an ordinary transport whose write buffer is that of the socket.
+They also use 256 KiB for each connection before its first byte. This layer does neither, and is the same on both
+loops: `app` sees an ordinary transport whose write buffer is that of the socket.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ def _accept_all(peer: ssl.SSLObject) -> str | None:
 
 
 class TlsProtocol(asyncio.Protocol):
-    """One connection. `app` is called when the handshake is done and `check` has accepted the peer. Otherwise `failed`
-    is called with the reason, and `app` never is."""
+    """One connection. `app` is called when the handshake is done and `check` has accepted the peer. Otherwise
+    `failed` is called with the reason, and `app` never is."""
 
     _raw: asyncio.Transport
     _object: ssl.SSLObject

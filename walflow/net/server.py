@@ -53,10 +53,10 @@ class ServerConnector(Connector):
     max_connections: int = Field(
         default=1000,
         ge=1,
-        description="The most clients at a time. Clients that have sent their last byte and may still read count too. "
-        "At the limit, a new client replaces the one that has been connected longest without sending a byte. If there "
-        "is none, it replaces the one that sent its last byte first. If there is none either, the new client is "
-        "closed at once.",
+        description="The most clients at a time. Clients that have sent their last byte and may still read count "
+        "too. At the limit, a new client replaces the one that has been connected longest without sending a byte. If "
+        "there is none, it replaces the one that sent its last byte first. If there is none either, "
+        "the new client is closed at once.",
     )
     max_event_bytes: Size = Field(
         default=1 << 20,
@@ -78,8 +78,8 @@ class ServerConnector(Connector):
         default=1 << 20,
         ge=1,
         description="Bytes that may wait for one client. Beyond them the client counts as slow, and walflow stops "
-        "reading from it. If all waiting bytes exceed a quarter of the source's window (8 MiB), the clients with most "
-        "of them count as slow too.",
+        "reading from it. If all waiting bytes exceed a quarter of the source's window (8 MiB), the clients with "
+        "most of them count as slow too.",
     )
     write_timeout: int = Field(
         default=10_000_000_000, gt=0, description="Nanoseconds that a client may stay slow before it is closed."

@@ -13,8 +13,8 @@ PassOn = Callable[[Stream, Sequence[bytes]], None]
 
 
 class StreamFeed:
-    """Of one connection. `ahead`: echoes are read also while events are not wanted, as in a drain, which waits for them.
-    `reading`: bytes are taken from the transport."""
+    """Of one connection. `ahead`: echoes are read also while events are not wanted, as in a drain, which waits for
+    them. `reading`: bytes are taken from the transport."""
 
     def __init__(self, transport: asyncio.Transport, pass_on: PassOn, *, ahead: bool) -> None:
         self.stream: Stream | None = None
@@ -41,7 +41,8 @@ class StreamFeed:
         return not self._paused or (self._ahead and self._unread_bytes < READ_AHEAD)
 
     def hold(self, go_on: Callable[[], None]) -> None:
-        """What was read is not parsed to its end: no more is read. `go_on` is called when its events are wanted again."""
+        """What was read is not parsed to its end: no more is read.
+        `go_on` is called when its events are wanted again."""
         self._go_on = go_on
         self._set_reading()
 

@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 async def on_thread(scheduler: Scheduler, job: Callable[[], T], unwanted: Callable[[T], object] | None = None) -> T:
-    """What it returns or raises. If the caller is cancelled, the job goes on, and the next one waits for it. Then `unwanted`
-    gets what it returns: a socket or a file that nobody else would close."""
+    """What it returns or raises. If the caller is cancelled, the job goes on, and the next one waits for it. Then
+    `unwanted` gets what it returns: a socket or a file that nobody else would close."""
     answer = _Answer[T](unwanted)
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

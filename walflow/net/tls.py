@@ -104,8 +104,8 @@ class ClientTls(_Tls):
 
 
 class Contexts:
-    """`current` is the context for new connections. `reload` reads the files again. If they cannot be read, the context
-    of before stays in use. Connections that are open keep theirs in any case."""
+    """`current` is the context for new connections. `reload` reads the files again. If they cannot be read, the
+    context of before stays in use. Connections that are open keep theirs in any case."""
 
     def __init__(self, tls: ServerTls | ClientTls, log: FilteringBoundLogger) -> None:
         """Raises WalflowError."""

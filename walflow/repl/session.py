@@ -33,8 +33,8 @@ _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 
 HELP: Final = """\
 An expression prints its value: event.a + 1. A script prints what leaves it, and by which port.
-`let`, `use`, `const` and `fn` stay for the lines that follow. A line that is not complete goes on in the next one; an \
-empty line ends it.
+`let`, `use`, `const` and `fn` stay for the lines that follow. A line that is not complete goes on in the next one; \
+an empty line ends it.
 
 :event {…}     the event, as JSON; without it, shows the event
 :meta {…}      the event's metadata ($), as JSON; without it, shows it

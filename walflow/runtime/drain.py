@@ -1,5 +1,5 @@
-"""The orderly end of the daemon: it stops reading, and waits until the events that were read are delivered. Events that
-a log could not deliver in time stay in the log."""
+"""The orderly end of the daemon: it stops reading, and waits until the events that were read are delivered. Events
+that a log could not deliver in time stay in the log."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -47,7 +47,8 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
 
 
 class _Kept:
-    """What need not be waited for: events that a log or a broker has, and that a sink cannot take now, or has failed."""
+    """What need not be waited for: events that a log or a broker has, and that a sink cannot take now,
+    or has failed."""
 
     def __init__(self, connectors: Sequence[ConnectorNodes]) -> None:
         self._connectors = connectors
@@ -73,8 +74,8 @@ class _Kept:
         return "; ".join(told)
 
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
-        """The sources of the connectors, or their lanes. Not those of answers: an event is unsettled until its answer is
-        settled, so whoever has the event counts for both."""
+        """The sources of the connectors, or their lanes. Not those of answers: an event is unsettled until its answer
+        is settled, so whoever has the event counts for both."""
         return [
             (nodes, source)
             for nodes in self._connectors

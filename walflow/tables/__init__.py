@@ -1,5 +1,5 @@
-"""Tables as sinks: events become rows, and the position of each is stored in the transaction of its row (`walflow.frontier`). So each
-position of a log becomes a row once, whatever dies.
+"""Tables as sinks: events become rows, and the position of each is stored in the transaction of its row
+(`walflow.frontier`). So each position of a log becomes a row once, whatever dies.
 
 Read in this order:
 

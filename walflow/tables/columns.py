@@ -11,8 +11,8 @@ class NotARow(WalflowError):
 
 
 class Column(NamedTuple):
-    """`member`: the names that lead to its value, from the event on. Empty: the event as JSON. `type`: the column's in the table, if it is
-    made; "": the connector's own choice."""
+    """`member`: the names that lead to its value, from the event on. Empty: the event as JSON. `type`: the column's
+    in the table, if it is made; "": the connector's own choice."""
 
     name: str
     member: tuple[str, ...]

@@ -23,8 +23,8 @@ class RowEnds(WalflowError):
 
 
 class TableStore(Protocol[R]):
-    """A table, and beside it the rows of the frontiers, by log and sink. R: what `insert` takes as a row. All of it blocks, and is called on one
-    thread at a time.
+    """A table, and beside it the rows of the frontiers, by log and sink. R: what `insert` takes as a row. All of it
+    blocks, and is called on one thread at a time.
 
     `orders`: a later row may replace an earlier one, so none may pass one that was refused."""
 
@@ -48,8 +48,8 @@ class TableStore(Protocol[R]):
         ...
 
     def transaction(self) -> AbstractContextManager[Callable[[], None]]:
-        """All of it, or nothing; on disk once it has ended. What it gives undoes it. Raises CannotUse; if the end of the block raised it,
-        all may have been stored."""
+        """All of it, or nothing; on disk once it has ended. What it gives undoes it. Raises CannotUse; if the end of
+        the block raised it, all may have been stored."""
         ...
 
     def read(self, log: str, sink: str) -> Frontier | None:
@@ -61,8 +61,8 @@ class TableStore(Protocol[R]):
         ...
 
     def insert(self, rows: Sequence[R | None], *, apart: bool) -> Mapping[int, str]:
-        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them is stored. Raises
-        RowEnds; called with `apart` after it, it stores them one after the other."""
+        """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them
+        is stored. Raises RowEnds; called with `apart` after it, it stores them one after the other."""
         ...
 
     def close(self) -> None:

@@ -47,10 +47,11 @@ class LogOpening(NamedTuple):
 
 @dataclass(slots=True)
 class TableJob:
-    """A transaction; or, with `opens`, the opening of a log's frontier. `rest`: it waits for another writer. `renews`: logs whose frontier gets
-    a sign of life. `settled`: by log, the position up to which all events have an outcome. `refused`: by number of the event, why it is no
-    row. `tried`: the frontiers of a commit whose end is not known, by log; it had `trying` events. `behind`: by log, the position that must be
-    settled before a later row is stored."""
+    """A transaction; or, with `opens`, the opening of a log's frontier. `rest`: it waits for another writer.
+    `renews`: logs whose frontier gets a sign of life. `settled`: by log, the position up to which all events have an
+    outcome. `refused`: by number of the event, why it is no row. `tried`: the frontiers of a commit whose end is not
+    known, by log; it had `trying` events. `behind`: by log, the position that must be settled before a later row is
+    stored."""
 
     blocks: list[Block] = field(default_factory=list[Block])
     opens: LogOpening | None = None
@@ -139,7 +140,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         job.behind = self._behind
 
     def _place(self, block: Block) -> LogAndTerm | None:
-        """None: its positions are not known, or would not say enough. Then it is stored, and nothing is remembered."""
+        """None: its positions are not known, or would not say enough.
+        Then it is stored, and nothing is remembered."""
         if not self._straight or block.origin is None or block.origin.held_by is None:
             return None
         came = came_from(block)
@@ -217,8 +219,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         return JobEnd()
 
     def _wait_behind(self, rejected: Block) -> None:
-        """If later rows may replace earlier ones, none passes a rejected one before its error record is delivered: after a crash it would be
-        tried again, and could win."""
+        """If later rows may replace earlier ones, none passes a rejected one before its error record is delivered:
+        after a crash it would be tried again, and could win."""
         place, positions = self._place(rejected), rejected.positions
         if self._store.orders and place is not None and positions is not None:
             self._behind = {**self._behind, place.log: positions[-1]}
@@ -270,7 +272,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 return
             if not done:
                 raise CannotUse(
-                    "too many rejected events wait for their error record: the table's frontier has no room for more gaps"
+                    "too many rejected events wait for their error record: "
+                    "the table's frontier has no room for more gaps"
                 )
             events = done
 
@@ -289,7 +292,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         return rows, refused
 
     def _try(self, job: TableJob, rows: Sequence[R | None], refused: Mapping[int, str], *, apart: bool) -> int:
-        """One transaction. Returns how many events have an outcome by it. If that is not all, nothing is stored, and so many may be."""
+        """One transaction. Returns how many events have an outcome by it.
+        If that is not all, nothing is stored, and so many may be."""
         if job.tried and self._was_stored(job):
             return len(rows)
         with self._store.transaction() as undo:

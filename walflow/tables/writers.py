@@ -71,7 +71,8 @@ class LogWriters(Generic[R]):
         return writer is not None and writer.opening is None
 
     def open(self, log: str, view: LogView, directory: str) -> Rest | None:
-        """None: it may write. Else how long to wait before this is called again. Raises FrontierRefused, CannotUse, OSError."""
+        """None: it may write. Else how long to wait before this is called again.
+        Raises FrontierRefused, CannotUse, OSError."""
         writer = self._writers.get(log)
         if writer is None:
             kept = KeptFrontiers(RealDisk(), directory)
@@ -126,8 +127,8 @@ class LogWriters(Generic[R]):
                 self.look_again(log)
 
     def look_again(self, log: str) -> Frontier:
-        """What the table has of it, once every older transaction has ended; by a change of its own, so that what was read is as safe as
-        a commit. Raises FrontierRefused."""
+        """What the table has of it, once every older transaction has ended; by a change of its own, so that what was
+        read is as safe as a commit. Raises FrontierRefused."""
         with self._store.transaction():
             found = self.mine(log).renewed()
             self._store.write(log, self._sink, found)

@@ -1,5 +1,5 @@
-"""How far each file is acked, on disk: one small file, replaced as a whole, so that after a power cut it is the old one or
-the new one."""
+"""How far each file is acked, on disk: one small file, replaced as a whole, so that after a power cut it is the old
+one or the new one."""
 
 import os
 from typing import Final, NamedTuple, Self
@@ -17,9 +17,10 @@ PAST: Final = 1000  # files that are remembered when they are followed no more
 
 
 class FileMark(NamedTuple):
-    """Of one file: every event before `offset` is acked or rejected. `path`: where it was last, as bytes, for a name need
-    not be text. `tail`: the bytes before `offset`, without a length where they are not known. `packed`: of a compressed file
-    that was read to its end, its size. `earlier`: of one that is gone, earlier offsets, each with the checksum of the bytes before it."""
+    """Of one file: every event before `offset` is acked or rejected. `path`: where it was last, as bytes, for a name
+    need not be text. `tail`: the bytes before `offset`, without a length where they are not known. `packed`: of a
+    compressed file that was read to its end, its size. `earlier`: of one that is gone, earlier offsets, each with the
+    checksum of the bytes before it."""
 
     path: bytes
     device: int
@@ -99,8 +100,8 @@ class FollowCheckpoint:
             saved = msgspec.json.decode(data, type=_Saved)
         except (OSError, msgspec.DecodeError) as error:
             raise Unusable(
-                f"{self.path} cannot be read ({error}): it says how far each file was read. Remove it to read them as on "
-                "the first start"
+                f"{self.path} cannot be read ({error}): it says how far each file was read. "
+                "Remove it to read them as on the first start"
             ) from error
         if saved.version > VERSION:
             raise Unusable(f"{self.path} was written by a newer walflow: run that one")
@@ -109,8 +110,8 @@ class FollowCheckpoint:
         return FollowMarks(saved.files, saved.past)
 
     def save(self, marks: FollowMarks) -> None:
-        """Raises OSError: the old ones are on disk, or the new ones. Raises Unusable: the lock file was removed, and another
-        process follows the files now, from this checkpoint."""
+        """Raises OSError: the old ones are on disk, or the new ones. Raises Unusable: the lock file was removed, and
+        another process follows the files now, from this checkpoint."""
         if not self._lock.is_in_place() and not self._lock.renew():
             raise _taken(self.path)
         data = msgspec.json.encode(_Saved(VERSION, self._boot, *marks))

@@ -1,7 +1,7 @@
 """One compressed file, read as what is in it. It blocks: for a thread.
 
-Positions count inflated bytes. To get to one, all before it is inflated again, in steps: other files have their turn between
-two. So as much memory is needed as the format needs, however large the file is.
+Positions count inflated bytes. To get to one, all before it is inflated again, in steps: other files have their turn
+between two. So as much memory is needed as the format needs, however large the file is.
 """
 
 import os
@@ -30,8 +30,8 @@ def is_compressed(path: str) -> bool:
 
 
 class InflatedFile:
-    """`first`: its first bytes, by which it is known. `last`: those before `position`. `damage`: why there is no more, "" where it is at
-    its end."""
+    """`first`: its first bytes, by which it is known. `last`: those before `position`. `damage`: why there is no
+    more, "" where it is at its end."""
 
     __slots__ = (
         "_algorithm",
@@ -67,7 +67,8 @@ class InflatedFile:
 
     @classmethod
     def open(cls, path: str, identity: Identity, position: int, head: Head, tail: Head) -> Self:
-        """`tail`: the bytes before `position`. Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`."""
+        """`tail`: the bytes before `position`.
+        Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             status = os.fstat(fd)
@@ -94,7 +95,8 @@ class InflatedFile:
         self._tail = before
 
     def ready(self) -> bool:
-        """False: it is on its way to the position. Raises Rewritten where it ends before, or has other bytes there."""
+        """False: it is on its way to the position.
+        Raises Rewritten where it ends before, or has other bytes there."""
         end = min(self._to, self.position + STEP_BYTES)
         while self.position < end:
             if not self.read(min(PACKED_BYTES, end - self.position)):

@@ -1,11 +1,13 @@
 """Whether a new file is a copy of one that is followed: `copytruncate` copies a file, and then cuts it.
 
-It is if it begins alike, and has the same bytes before the place up to which the other one is read. While the other one has these bytes
-as well, the new file waits: it may be a copy that is written yet, or just another file. Once the other one is cut, the copy takes its
-place, as if that one had been renamed: what was not read yet is read from the copy. Where the other one is not cut, the new file is
-read from its beginning: lines that come twice are better than lines that are missing.
+It is if it begins alike, and has the same bytes before the place up to which the other one is read. While the other
+one has these bytes as well, the new file waits: it may be a copy that is written yet, or just another file. Once the
+other one is cut, the copy takes its place, as if that one had been renamed: what was not read yet is read from the
+copy. Where the other one is not cut, the new file is read from its beginning: lines that come twice are better than
+lines that are missing.
 
-A file of which less than 1 KiB is there to compare is a copy only if its name begins as the other one's: `app.log.1` of `app.log`.
+A file of which less than 1 KiB is there to compare is a copy only if its name begins as the other one's: `app.log.1`
+of `app.log`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -112,8 +114,8 @@ def is_intact(each: FollowedFile) -> bool:
 
 
 class CutFile(NamedTuple):
-    """`anew`: the file that has its place. `copy`: one that has what was read of it, and more; with `ends_at` all that is in the
-    copy was read. `unsettled`: there is such a short one, and what was sent has no outcome yet."""
+    """`anew`: the file that has its place. `copy`: one that has what was read of it, and more; with `ends_at` all
+    that is in the copy was read. `unsettled`: there is such a short one, and what was sent has no outcome yet."""
 
     file: FollowedFile
     anew: FollowedFile
@@ -123,8 +125,8 @@ class CutFile(NamedTuple):
 
 
 def find_copies(cut: Sequence[CutFile], new: Sequence[FollowedFile], offsets: SentOffsets) -> list[CutFile]:
-    """In a thread. Files that it has opened stay open. The copy may have got the inode of another one that was followed: then that one
-    was cut, too, as it seems, and the copy is what has its place."""
+    """In a thread. Files that it has opened stay open. The copy may have got the inode of another one that was
+    followed: then that one was cut, too, as it seems, and the copy is what has its place."""
     left = [*new, *(each.anew for each in cut)]
     found: list[CutFile] = []
     for each in cut:
@@ -186,8 +188,8 @@ def _all_read(cut: CutFile, copy: FollowedFile, file: GrowingFile, offsets: Sent
 
 
 def _carry(cut: CutFile, sent: Sent, copy: FollowedFile, file: GrowingFile, offsets: SentOffsets) -> None:
-    """What was sent of it was sent of the copy: that is on disk before anything of the file in its place is sent. After a crash it
-    may be on disk from before, and what is there for its inode is of the file in its place."""
+    """What was sent of it was sent of the copy: that is on disk before anything of the file in its place is sent.
+    After a crash it may be on disk from before, and what is there for its inode is of the file in its place."""
     each, anew = cut.file, cut.anew
     slot, before = each.slot, each.sent
     if copy.sent.offset and is_there(copy.sent, file):
@@ -212,8 +214,8 @@ def _carry(cut: CutFile, sent: Sent, copy: FollowedFile, file: GrowingFile, offs
 
 
 def find_sent(known: Iterable[FollowedFile], new: Sequence[FollowedFile], offsets: SentOffsets) -> None:
-    """In a thread, in a start. What was sent of a file before a crash may be in a copy by now, though the checkpoint knows neither the
-    copy nor what the file had. Then the copy is read by the name of what was sent."""
+    """In a thread, in a start. What was sent of a file before a crash may be in a copy by now, though the checkpoint
+    knows neither the copy nor what the file had. Then the copy is read by the name of what was sent."""
     left = [*new]
     for each in known:
         if each.sent.offset and not each.compressed and left and not _still_has(each):

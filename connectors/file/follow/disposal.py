@@ -1,4 +1,5 @@
-"""What becomes of a file whose events are all acked, where files are dropped to be read once. It blocks: for a thread."""
+"""What becomes of a file whose events are all acked, where files are dropped to be read once.
+It blocks: for a thread."""
 
 import os
 from collections.abc import Sequence
@@ -11,8 +12,8 @@ from connectors.file.follow.plain_file import Elsewhere, Rewritten
 
 
 class Disposed(NamedTuple):
-    """`grown`: it is longer than what was read, so it stays. `rewritten`: it has other bytes. `trouble`: why it could not be
-    deleted or moved."""
+    """`grown`: it is longer than what was read, so it stays. `rewritten`: it has other bytes. `trouble`: why it could
+    not be deleted or moved."""
 
     file: FollowedFile
     grown: bool = False
@@ -55,7 +56,8 @@ def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed
 
 
 def _look_into(each: FollowedFile) -> None:
-    """It may have been waiting for its acks for hours. Raises OSError, and Rewritten where it is not what was read."""
+    """It may have been waiting for its acks for hours.
+    Raises OSError, and Rewritten where it is not what was read."""
     with suppress(Elsewhere):
         open_file(each).close()
 

@@ -39,8 +39,8 @@ class Changes(NamedTuple):
 
 
 def scan(pattern: str, known: Iterable[str] = (), find: Walker = walk) -> FilesNow:
-    """Links are followed. Of several names of one file the first one counts. `known`: the paths of files that are looked for also where
-    the walk ended early."""
+    """Links are followed. Of several names of one file the first one counts. `known`: the paths of files that are
+    looked for also where the walk ended early."""
     files: dict[Identity, NamedFile] = {}
     refused: dict[str, str] = {}
     names, stopped = find(pattern)

@@ -41,9 +41,9 @@ class _Fed:
 
 
 class FollowedFile:
-    """`size`: as it was last seen. `position`: the next byte to read. `acked`: each event before it has its outcome, and
-    one begins there. `saved`: the `acked` that the checkpoint on disk has. Of a compressed file these count what is in it;
-    `packed` is its size on disk."""
+    """`size`: as it was last seen. `position`: the next byte to read. `acked`: each event before it has its outcome,
+    and one begins there. `saved`: the `acked` that the checkpoint on disk has. Of a compressed file these count what
+    is in it; `packed` is its size on disk."""
 
     __slots__ = (
         "_fed",
@@ -143,7 +143,8 @@ class FollowedFile:
 
     @property
     def unread(self) -> bool:
-        """A file that has become shorter, too, or was written to and is as long as before: reading it shows what it is."""
+        """A file that has become shorter, too, or was written to and is as long as before:
+        reading it shows what it is."""
         grown = self.changed or self.size != self.position + self.half
         return grown and self.failed is None and not self.ended and not self.cut
 
@@ -162,12 +163,14 @@ class FollowedFile:
 
     @property
     def unended(self) -> int:
-        """Bytes of an event that has no end yet. 0 also while what was sent before it has no outcome: then that is not known."""
+        """Bytes of an event that has no end yet.
+        0 also while what was sent before it has no outcome: then that is not known."""
         return self.position - self.acked if self.settled and self.failed is None else 0
 
     @property
     def ahead(self) -> int:
-        """Bytes that were sent, and would come again after a crash. What has no end yet is not among them: only more of it ends it."""
+        """Bytes that were sent, and would come again after a crash.
+        What has no end yet is not among them: only more of it ends it."""
         return self.position - self.unended - self.saved
 
     @property
@@ -239,8 +242,8 @@ class FollowedFile:
         return self.stream is not None and self.stream.open_lines > 0
 
     def open_lines(self, now: float) -> int:
-        """Bytes of whole lines that are an event by now: no more came. All before them is acked, and the checkpoint says so, so a restart
-        reads from them on."""
+        """Bytes of whole lines that are an event by now: no more came. All before them is acked, and the checkpoint
+        says so, so a restart reads from them on."""
         if self.stream is None or self.unread or self.compressed or not self.settled or self.acked != self.saved:
             return 0
         return self.stream.open_lines if now - self.quiet_since >= self.stream.patience else 0
@@ -267,8 +270,8 @@ class FollowedFile:
             self._mark(progress, self.last)
 
     def begin_again(self) -> None:
-        """What failed is read again, and what was sent behind it. Only once all is settled. The file stays open: it may
-        have no name any more."""
+        """What failed is read again, and what was sent behind it. Only once all is settled. The file stays open: it
+        may have no name any more."""
         self._drop_stream()
         self.failed = None
         self.ended = False
@@ -277,8 +280,8 @@ class FollowedFile:
         self.half = 0
 
     def give_way(self) -> None:
-        """What was read of an event that has not ended takes no memory any more. It is read again once there is more of it, or the file
-        ends. Only once all is settled."""
+        """What was read of an event that has not ended takes no memory any more. It is read again once there is more
+        of it, or the file ends. Only once all is settled."""
         self._drop_stream()
         self.half = self.position - self.acked
         self.position = self.acked

@@ -32,7 +32,8 @@ class Following(NamedTuple):
 
 
 class FollowedFiles:
-    """All that are followed are in `known`; some of them in other tables, too. `wake` is set when the loop has something to do."""
+    """All that are followed are in `known`; some of them in other tables, too.
+    `wake` is set when the loop has something to do."""
 
     def __init__(
         self, config: Following, marks: FollowMarks | None, offsets: SentOffsets, wake: asyncio.Event

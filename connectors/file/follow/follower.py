@@ -1,7 +1,7 @@
 """The loop that follows files: looks for them, reads in turns what has grown, and moves the checkpoint.
 
-All that may block is done by the connector's one thread, a job at a time. A sink's failure, an unreadable file, a file
-that was cut concern that file alone: it waits, the others go on.
+All that may block is done by the connector's one thread, a job at a time. A sink's failure, an unreadable file, a
+file that was cut concern that file alone: it waits, the others go on.
 """
 
 import asyncio
@@ -133,7 +133,8 @@ class Follower:
                 self._outcomes.see_to()
 
     async def _hold(self) -> None:
-        """Opens what is to be read, which may take hours where a sink takes nothing: then it may be removed meanwhile."""
+        """Opens what is to be read, which may take hours where a sink takes nothing:
+        then it may be removed meanwhile."""
         files = self._files
         room = max(0, self._config.max_open_files - len(files.open))
         now = self._scheduler.time()
@@ -159,7 +160,8 @@ class Follower:
         return True
 
     def _batch(self) -> list[FollowedFile]:
-        """What is read next: in turns, within the limit of open files, and no further ahead of the checkpoint than allowed."""
+        """What is read next: in turns, within the limit of open files,
+        and no further ahead of the checkpoint than allowed."""
         files = self._files
         self._full = (
             self._keeper.ahead() + BATCH_BYTES > AHEAD_BYTES or self._keeper.files_ahead() + BATCH_FILES > AHEAD_FILES
@@ -206,8 +208,8 @@ class Follower:
         return self._unended() + BATCH_BYTES <= UNENDED_BYTES
 
     def _longest(self, now: float) -> list[FollowedFile]:
-        """Of the files that are read by half, the one whose event ends soonest, or is soonest too long: one alone, so that what is
-        held does not grow with their number."""
+        """Of the files that are read by half, the one whose event ends soonest, or is soonest too long: one alone, so
+        that what is held does not grow with their number."""
         may = [each for each in self._files.unread.values() if each.unended and each.not_before <= now]
         return [max(may, key=lambda each: each.unended)] if may else []
 

@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class Jobs:
-    """What may block, on the scheduler's thread. A cancelled caller waits for its job: it has descriptors in use. A job that may be long
-    looks whether it was `cancelled`, and ends."""
+    """What may block, on the scheduler's thread. A cancelled caller waits for its job: it has descriptors in use. A
+    job that may be long looks whether it was `cancelled`, and ends."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -54,9 +54,9 @@ class Jobs:
 
 
 class FileRead(NamedTuple):
-    """What one file gave. `ended`: it has no more now; `damage`: because it is damaged there. `trouble`: it could not be read. `rewritten`: it is not
-    what it was; with `ends_at` because it ends there. `originals`: what it may be a copy of, so it waits; `cut`: those of them that were
-    cut meanwhile."""
+    """What one file gave. `ended`: it has no more now; `damage`: because it is damaged there. `trouble`: it could not
+    be read. `rewritten`: it is not what it was; with `ends_at` because it ends there. `originals`: what it may be a
+    copy of, so it waits; `cut`: those of them that were cut meanwhile."""
 
     file: FollowedFile
     parts: Sequence[bytes] = ()

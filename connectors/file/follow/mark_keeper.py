@@ -1,4 +1,5 @@
-"""When the checkpoint is written: half a second after an ack, or as soon as much was acked, and one write at a time."""
+"""When the checkpoint is written: half a second after an ack, or as soon as much was acked,
+and one write at a time."""
 
 import os
 from collections import deque
@@ -19,7 +20,8 @@ SAVE_BYTES: Final = 8 << 20  # acked bytes after which it is written at once
 
 
 class MarkKeeper:
-    """The marks of all files that are known, in memory and on disk. `saved` is called when those on disk have moved."""
+    """The marks of all files that are known, in memory and on disk.
+    `saved` is called when those on disk have moved."""
 
     def __init__(
         self,

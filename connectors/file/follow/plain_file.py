@@ -55,8 +55,8 @@ class GrowingFile:
 
     @classmethod
     def open(cls, path: str, identity: Identity, position: int, head: Head, before: Head) -> Self:
-        """`before`: the bytes before `position`. Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`,
-        is shorter than `position`, or has other bytes before it."""
+        """`before`: the bytes before `position`. Raises OSError, Elsewhere, and Rewritten where it does not begin
+        with `head`, is shorter than `position`, or has other bytes before it."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             status = os.fstat(fd)

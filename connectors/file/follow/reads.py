@@ -117,8 +117,8 @@ class FileReads:
         if each.unended > most and each.told_long != each.acked:
             each.told_long = each.acked
             self._log.warning(
-                f"an event of {shown(each.path)} at byte {each.acked} is longer than max_event_bytes, {most}, and goes on: "
-                "it leaves by err at its end"
+                f"an event of {shown(each.path)} at byte {each.acked} is longer than max_event_bytes, {most}, and "
+                "goes on: it leaves by err at its end"
             )
 
     def _inflated(self, each: FollowedFile, damage: str) -> None:

@@ -1,8 +1,9 @@
 """Whether a compressed file is one that was followed before it was compressed.
 
-It is if it begins alike, and has the same bytes before the place up to which that file is acked. What comes behind is then read from the
-compressed one. A program may write on while its file is compressed: then the compressed one ends before that place, and has the same
-bytes at an earlier one. Bytes that are not known count as different: lines that come twice are better than lines that are skipped.
+It is if it begins alike, and has the same bytes before the place up to which that file is acked. What comes behind is
+then read from the compressed one. A program may write on while its file is compressed: then the compressed one ends
+before that place, and has the same bytes at an earlier one. Bytes that are not known count as different: lines that
+come twice are better than lines that are skipped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +28,8 @@ NOTHING_READ: Final = Guess(0, Head())
 
 
 def guesses(first: bytes, marks: Iterable[FileMark]) -> list[Guess]:
-    """Of files that begin alike, the one that was read furthest first. `first`: the first bytes of the compressed file."""
+    """Of files that begin alike, the one that was read furthest first.
+    `first`: the first bytes of the compressed file."""
     checksums: dict[int, int] = {}
     found: dict[tuple[int, int], FileMark] = {}
     for mark in marks:

@@ -165,8 +165,8 @@ class FileLooks:
         each.not_before = now + self._config.rotate_wait
 
     def _gone(self, each: FollowedFile, seen: Look, now: float) -> None:
-        """It is read on for as long as the program that writes it may do so: until another file has its name, and it has not
-        grown for a while."""
+        """It is read on for as long as the program that writes it may do so: until another file has its name, and it
+        has not grown for a while."""
         if each.gone_since is None:
             each.gone_since = each.quiet_since = now
             self._keeper.acked(each)

@@ -1,11 +1,12 @@
 """How far each file was read, on its way to the sinks, and by which name its events go there.
 
-A log recognises by name and offset what comes again after kill -9. To call other bytes known would lose them. So before events are
-sent, it is written here how far the file was read, and what its last bytes were. What is read again goes by the same name only
-if these bytes are at that place after it was read. Otherwise the file gets a new name, and all of it counts as new.
+A log recognises by name and offset what comes again after kill -9. To call other bytes known would lose them. So
+before events are sent, it is written here how far the file was read, and what its last bytes were. What is read again
+goes by the same name only if these bytes are at that place after it was read. Otherwise the file gets a new name, and
+all of it counts as new.
 
-The file is not synced: what it says is for the time until the next boot. A power cut may leave files that end earlier, and
-go on with other bytes. So after a boot each file gets a new name.
+The file is not synced: what it says is for the time until the next boot. A power cut may leave files that end
+earlier, and go on with other bytes. So after a boot each file gets a new name.
 """
 
 import os
@@ -22,7 +23,8 @@ from connectors.file.follow.plain_file import GrowingFile, Head
 from walflow.files import Disk
 
 HEADER: Final = struct.Struct("<8s 36s I 12x I")  # magic, boot, checksum of the form, checksum
-# identity, name, offset, bytes before it, first bytes, bytes from the cut to the offset and one more (0: no cut), checksum
+# identity, name, offset, bytes before it, first bytes, bytes from the cut to the offset and one more (0: no cut),
+# checksum
 SLOT: Final = struct.Struct("<QQ 16s Q II II II")
 # A slot is in one page of memory, so kill -9 leaves the old one or the new one.
 MAGIC: Final = b"WALFSENT"
@@ -34,8 +36,9 @@ MOST_BEHIND: Final = 0xFFFF_FFFE
 
 
 class Sent(NamedTuple):
-    """Events before `offset` may have been sent. `tail`: the bytes before it. `head`: the first bytes of the file then. `cut`: where an
-    event of several lines ended because no more came: it ends there also when it is read again, though more is there by then."""
+    """Events before `offset` may have been sent. `tail`: the bytes before it. `head`: the first bytes of the file
+    then. `cut`: where an event of several lines ended because no more came: it ends there also when it is read again,
+    though more is there by then."""
 
     name: str
     offset: int = 0
@@ -83,8 +86,8 @@ class SentOffsets:
 
     @classmethod
     def open(cls, disk: Disk, directory: str, owner: str, boot: str, form: str, *, known: bool) -> "SentOffsets":
-        """`form`: how bytes become events. By another one, a line that was refused may be an event. `known`: there is a checkpoint.
-        Without it, all is read as on the first start. Raises OSError."""
+        """`form`: how bytes become events. By another one, a line that was refused may be an event. `known`: there is
+        a checkpoint. Without it, all is read as on the first start. Raises OSError."""
         fd = disk.open(os.path.join(directory, f"{quote(owner, safe=':')}.sent"), create=True)
         try:
             size = disk.stat(fd).size
@@ -126,8 +129,9 @@ class SentOffsets:
         self._found.clear()
 
     def wipe(self) -> None:
-        """Slots that are free, once the checkpoint says that their files are not followed: another file may get the inode, even
-        one with the same bytes. What cannot be wiped is tried again, and is not used for another inode until then."""
+        """Slots that are free, once the checkpoint says that their files are not followed: another file may get the
+        inode, even one with the same bytes. What cannot be wiped is tried again,
+        and is not used for another inode until then."""
         for _ in range(len(self._freed)):
             freed = self._freed.popleft()  # the loop may add some meanwhile
             try:
@@ -150,8 +154,8 @@ class SentOffsets:
 
 
 def after(before: Sent, file: GrowingFile, last: bytes, start: int, parts: Sequence[bytes], *, sound: bool) -> Sent:
-    """What is sent once these parts are, which were read from `start` on. `last`: the bytes before. `sound`: the file was what
-    it was when the last of them was read. It blocks."""
+    """What is sent once these parts are, which were read from `start` on. `last`: the bytes before. `sound`: the file
+    was what it was when the last of them was read. It blocks."""
     if start < before.offset and not (sound and is_there(before, file)):
         before = Sent.nothing()
     end = start + sum(map(len, parts))

@@ -1,8 +1,8 @@
 """The paths that match a pattern. It blocks: for a thread.
 
-Links are followed, so a directory may be reached by many paths, and `**` by 2 to the power of 40 where two links lead to their own
-directory. So each directory is visited once for each part of the pattern, by device and inode: first by paths without links.
-A walk ends early where it is too long, or where its caller waits no more.
+Links are followed, so a directory may be reached by many paths, and `**` by 2 to the power of 40 where two links lead
+to their own directory. So each directory is visited once for each part of the pattern, by device and inode: first by
+paths without links. A walk ends early where it is too long, or where its caller waits no more.
 """
 
 import fnmatch

@@ -173,7 +173,8 @@ def test_a_module_of_ones_own_is_read_as_the_editor_has_it(tmp_path: Path) -> No
         ("define pipeline p pipeline create script s; select event from in into |", ["s", "out"], ["in"]),
         ("define flow f flow define connector here from file; create connector |", ["here"], ["f"]),
         ("define flow f flow create connector here; connect /connector/|", ["here"], []),
-        ("define flow f flow define connector h from file; create connector h; connect /connector/h/|", ["out", "err"], ["in"]),
+        (("define flow f flow define connector h from file; create connector h; "
+"connect /connector/h/|"), ["out", "err"], ["in"]),
         ("define flow f flow end; deploy flow |", ["f"], []),
         ("define |", ["connector", "pipeline"], []),
         ("|", ["define", "use"], []),

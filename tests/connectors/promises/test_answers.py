@@ -28,8 +28,8 @@ CANCELLED = {"a_stop_waits_for_what_is_under_way": "a request is cancelled, and 
 
 
 class Hexadecimal(NameServer):
-    """Has an address for each name that is an event in hexadecimal digits, but for `never`. `trouble`: its answer to all, if there is one.
-    `left`: names that it answers until then."""
+    """Has an address for each name that is an event in hexadecimal digits, but for `never`. `trouble`: its answer to
+    all, if there is one. `left`: names that it answers until then."""
 
     def __init__(self, never: bytes) -> None:
         super().__init__()
@@ -68,7 +68,8 @@ class Hexadecimal(NameServer):
 
 
 class DnsSubject(SinkSubject):
-    """In trouble, the server says that it failed. A log would get back a name that is alone in this, and others pass it."""
+    """In trouble, the server says that it failed.
+    A log would get back a name that is alone in this, and others pass it."""
 
     behind_log = False
     ordered = False
@@ -160,7 +161,8 @@ class Answering(SinkSubject):
 
 
 class RegistrySubject(Answering):
-    """In trouble, the registry answers 500. Events become Avro by a schema that is asked for once, at the first of them."""
+    """In trouble, the registry answers 500. Events become Avro by a schema that is asked for once,
+    at the first of them."""
 
     never = b'{"of":"another schema"}'
     schema = ("long", "string")

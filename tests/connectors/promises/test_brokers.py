@@ -10,7 +10,8 @@ from walflow.testing.sinks import RunsSink, SinkSubject, sink_promises
 
 
 class MqttSubject(SinkSubject):
-    """In trouble, the broker is away, or it refuses each connection. What it has not answered then is published again."""
+    """In trouble, the broker is away, or it refuses each connection.
+    What it has not answered then is published again."""
 
     never = b'"never"'
     bad_meta = {"mqtt_publisher": {"topic": "a/#"}}  # noqa: RUF012  # it is read alone

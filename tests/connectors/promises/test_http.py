@@ -1,4 +1,5 @@
-"""What every sink owes, of `http_client`, with a server on a real socket. In trouble it answers 503, or ends the connection."""
+"""What every sink owes, of `http_client`, with a server on a real socket.
+In trouble it answers 503, or ends the connection."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,8 @@ REFUSED = b'"never"'
 
 
 class Server(Peer):
-    """Takes at most `MOST` bytes a request. `status`: what it answers to all, if it is no 0; < 0: it answers nothing. `left`: events that
-    it takes until then."""
+    """Takes at most `MOST` bytes a request. `status`: what it answers to all, if it is no 0; < 0: it answers nothing.
+    `left`: events that it takes until then."""
 
     status = 0
     left = 1_000_000

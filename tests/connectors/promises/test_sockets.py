@@ -1,4 +1,5 @@
-"""What every sink owes, of those that write to a socket: the clients of unix sockets and WebSockets, and what a server sends its client."""
+"""What every sink owes, of those that write to a socket: the clients of unix sockets and WebSockets,
+and what a server sends its client."""
 
 import asyncio
 import shutil
@@ -112,7 +113,8 @@ test_ws_echo = sink_promises(WsEchoSubject, without=NO_ECHO)
 
 
 class ServerSubject(SinkSubject):
-    """A server, and the client that its events are for. What its client does not read is dropped with it, and stops no source for long."""
+    """A server, and the client that its events are for.
+    What its client does not read is dropped with it, and stops no source for long."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp())
@@ -153,6 +155,7 @@ class ServerSubject(SinkSubject):
 test_server = sink_promises(
     ServerSubject,
     without={
-        "a_block_that_comes_after_the_stop_fails_at_once": "its client is gone, and the event is of no use: it is acked"
+        "a_block_that_comes_after_the_stop_fails_at_once": "its client is gone, and the event is of no use: "
+        "it is acked"
     },
 )

@@ -1,7 +1,8 @@
-"""Makes what a daemon of this version leaves behind: `python -m tests.release.golden.make tests/release/golden/0.1.0`.
+"""Makes what a daemon of this version leaves behind:
+`python -m tests.release.golden.make tests/release/golden/0.1.0`.
 
-It is made once for each release, and never again: every later version must go on from it. The sink `out` has all events, the
-sink `away` none: its peer was never there. `stopped` was stopped, `killed` was killed.
+It is made once for each release, and never again: every later version must go on from it. The sink `out` has all
+events, the sink `away` none: its peer was never there. `stopped` was stopped, `killed` was killed.
 """
 
 import json

@@ -2,8 +2,8 @@
 
     python -m tests.wal.golden.make DIRECTORY
 
-`v1/` was made so by the first code that had format version 1. It is never made again: what it holds is what every later
-version has to read.
+`v1/` was made so by the first code that had format version 1. It is never made again: what it holds is what every
+later version has to read.
 """
 
 import base64

@@ -82,7 +82,8 @@ WHOLE = {  # name -> what it matches, and what it does not
     "SYSLOGFACILITY": (["<1.2>"], ["1.2"]),
     "SYSLOGBASE": (["Mar  7 10:00:01 web1 sshd[42]:", "Mar 7 10:00:01 <1.2> ::1 cron:"], ["sshd:"]),
     "SYSLOGLINE": (["Mar  7 10:00:01 web1 sshd[42]: no"], ["no"]),
-    "COMMONAPACHELOG": (['1.2.3.4 - a [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 5', '::1 - - [10/Oct/2000:13:55:36 -0700] "x" 400 -'], ["GET /"]),
+    "COMMONAPACHELOG": (['1.2.3.4 - a [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 5',
+    '::1 - - [10/Oct/2000:13:55:36 -0700] "x" 400 -'], ["GET /"]),
     "COMBINEDAPACHELOG": (['1.2.3.4 - a [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 5 "-" "curl"'], ["GET /"]),
     "LOGLEVEL": (["info", "WARNING", "Err", "crit"], ["none"]),
 }  # fmt: skip

@@ -53,7 +53,8 @@ def test_a_line_is_read_as_it_was_meant(
 
 @pytest.mark.parametrize(
     "line",
-    ["", "m", "m f", "m f=", "f=1", "#m f=1", "m,a f=1", "m,a= f=1", "m f=1 x", "m,a=1,a=2 f=1", "m" + "a" * 65_536 + " f=1", "m f=1 2 3", "m f=nan", "m f=1e999",
+    ["", "m", "m f", "m f=", "f=1", "#m f=1", "m,a f=1", "m,a= f=1", "m f=1 x", "m,a=1,a=2 f=1",
+     "m" + "a" * 65_536 + " f=1", "m f=1 2 3", "m f=nan", "m f=1e999",
      "m f=99999999999999999999i", 'm f="a', "m f=1\nm f=2", "m f=0x10", "m f=1\0", 'm f="\ud800"'],
 )  # fmt: skip
 def test_what_is_no_line(line: str) -> None:

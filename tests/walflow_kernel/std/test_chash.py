@@ -8,7 +8,8 @@ from tests.walflow_kernel.std.world import gives, refuses
 
 @pytest.mark.parametrize(
     ("key", "slots", "slot"),
-    [("test1", 10_000_000, 8_970_050), ("test2", 1000, 10), ("test3", 1000, 76), ("test4", 1000, 161), ("test5", 50, 33),
+    [("test1", 10_000_000, 8_970_050), ("test2", 1000, 10), ("test3", 1000, 76), ("test4", 1000, 161),
+     ("test5", 50, 33),
      ("", 1000, 392)],
 )  # fmt: skip
 def test_slots_are_the_ones_that_tremors_library_gives(key: str, slots: int, slot: int) -> None:

@@ -1,4 +1,5 @@
-"""What aggregates keep: values go into frames one by one, frames into each other, and each says what all values say."""
+"""What aggregates keep: values go into frames one by one, frames into each other,
+and each says what all values say."""
 
 import json
 import statistics

@@ -80,9 +80,7 @@ def _ramp(kind: RampKind, name: str, of: LegacyKind, connector: type[Connector])
     needs_config = any(key.required for key in of.keys.values())
     return {
         "title": f"{kind} {name}",
-        "description": (
-            f"Here connector type {of.connector}. {(connector.__doc__ or '').strip().splitlines()[0]}"
-        ).strip(),
+        "description": f"Here connector type {of.connector}. {_first_paragraph(connector.__doc__ or '')}".strip(),
         "additionalProperties": False,
         "required": ["id", "type", *(["config"] if needs_config else [])],
         "properties": {
@@ -128,3 +126,7 @@ def _value(name: str, key: LegacyKey, fields: Mapping[str, Any]) -> Schema:
     elif name in ("host", "port"):
         about = {"host": "Name or address.", "port": "0 to listen on a free one."}[name]
     return {**_TAKES[key.takes], "description": about}
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())

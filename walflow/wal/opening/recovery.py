@@ -57,7 +57,8 @@ class Recovery:
     ms: float = 0.0
 
     def lines(self, *, staying: bool = True) -> list[str]:
-        """Lines for a person; none if there is nothing to report. `staying`: also what the next start will find again."""
+        """Lines for a person; none if there is nothing to report.
+        `staying`: also what the next start will find again."""
         torn = f"cut {self.torn_records} records, {self.torn_bytes} bytes, that were never synced"
         notes = [str(note) for note in self.notes if staying or not note.stays]
         return [*notes, *([torn] if self.torn_records else []), *map(str, self.gaps)]
@@ -72,8 +73,8 @@ class Recovery:
 
 
 class Found:
-    """The state from which a log continues. `settled`: both slots of the cursor on disk say all of it. `sync`: the mode
-    of its last writer, SYNCED if it was closed."""
+    """The state from which a log continues. `settled`: both slots of the cursor on disk say all of it. `sync`: the
+    mode of its last writer, SYNCED if it was closed."""
 
     def __init__(self, directory: Directory, uuid: bytes, cursor: int, slots: list[Slot]) -> None:
         newest = max(slots, default=Slot(0, 0, 0))
@@ -181,8 +182,8 @@ def _open_cursor(directory: Directory) -> tuple[int, list[tuple[bytes, Slot]]]:
 
 
 def _keep_newest(directory: Directory, fd: int, slots: list[bytes], found: list[tuple[bytes, Slot]]) -> None:
-    """Writes the newer slot again and syncs it. Its writer may have died before the sync, or the sync may have failed.
-    Then only the other slot is on disk, and the next write would overwrite it."""
+    """Writes the newer slot again and syncs it. Its writer may have died before the sync, or the sync may have
+    failed. Then only the other slot is on disk, and the next write would overwrite it."""
     newest = 0 if found[0][1] > found[1][1] else 1
     directory.write("cursor", fd, [slots[newest]], newest * SLOT)
     directory.sync("cursor", fd)

@@ -26,8 +26,8 @@ PIECE: Final = 1 << 20
 
 
 class Sheet(NamedTuple):
-    """One file that looks like a chunk, and its header. `blank`: it contains only zeros; `unreadable`: the disk cannot
-    read the header, so there was one."""
+    """One file that looks like a chunk, and its header. `blank`: it contains only zeros; `unreadable`: the disk
+    cannot read the header, so there was one."""
 
     name: str
     size: int
@@ -38,8 +38,8 @@ class Sheet(NamedTuple):
 
 
 def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
-    """Reads the headers. Then it removes what a crash left unfinished, and spares, because they contain no record. Raises Unusable,
-    and has changed nothing, if a newer walflow has written a chunk."""
+    """Reads the headers. Then it removes what a crash left unfinished, and spares, because they contain no record.
+    Raises Unusable, and has changed nothing, if a newer walflow has written a chunk."""
     regular = {name: directory.disk.is_file(directory.file(name)) for name in directory.disk.names(directory.path)}
     sheets = [_read(directory, name) for name, is_file in regular.items() if is_file and name.endswith(".wal")]
     for name, is_file in regular.items():

@@ -12,13 +12,19 @@ QUIET = [
     "WARNING: Using incubator modules: jdk.incubator.vector",
     "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties",
     f"{AT} WARN Utils: Your hostname, vm, resolves to a loopback address: 127.0.0.1; using 192.0.2.2 instead",
-    f"{AT} WARN NativeCodeLoader: Unable to load native-hadoop library for your platform... using builtin-java classes",
+    (
+        f"{AT} WARN NativeCodeLoader: Unable to load native-hadoop library for your platform... "
+        "using builtin-java classes"
+    ),
     f"{AT} WARN ResolveWriteToStream: spark.sql.adaptive.enabled is not supported in streaming DataFrames/Datasets",
     '{"ts": "2026-11-21 23:28:46.582", "level": "ERROR", "logger": "SQLQueryContextLogger", "msg": "[UNRESOLVED"}',
     f"{AT} ERROR Executor: Exception in task 0.1 in stage 5.0 (TID 11)",
     "org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] '(value < 5)' is not true! SQLSTATE: P0001",
     "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.raiseError(QueryExecutionErrors.scala:3082)",
-    f"{AT} WARN HDFSBackedStateStoreProvider StateStoreProviderId[ x ]: The state for version 4 doesn't exist in loadedMaps.",
+    (
+        f"{AT} WARN HDFSBackedStateStoreProvider StateStoreProviderId[ x ]: "
+        "The state for version 4 doesn't exist in loadedMaps."
+    ),
     "Caused by: java.lang.InterruptedException",
     f"{AT} INFO SparkContext: Running Spark version 4.3.0",
     "",
@@ -82,7 +88,10 @@ def test_a_traceback_is_its_last_line() -> None:
 
 def test_the_workers_traceback_in_a_lost_task_is_told_by_its_last_line() -> None:
     driver_log = DriverLog()
-    record = f"{AT} WARN TaskSetManager: Lost task 1.0 in stage 7.0 (TID 16): PythonException: Traceback (most recent call last):"
+    record = (
+        f"{AT} WARN TaskSetManager: Lost task 1.0 in stage 7.0 (TID 16): PythonException: "
+        "Traceback (most recent call last):"
+    )
     told = [
         driver_log.feed(line) for line in (record, '  File "worker.py", line 2', "ModuleNotFoundError: No module 'x'")
     ]
@@ -94,7 +103,10 @@ def test_the_message_of_an_exception_may_have_several_lines() -> None:
     driver_log = DriverLog()
     told = [
         f"{AT} ERROR Executor: Exception in task 0.0 in stage 5.0 (TID 11)",
-        "org.apache.spark.sql.execution.streaming.state.StateStoreException: [KEY_SCHEMA] Provided schema does not match",
+        (
+            "org.apache.spark.sql.execution.streaming.state.StateStoreException: "
+            "[KEY_SCHEMA] Provided schema does not match"
+        ),
         "If you want to force running the query without schema validation, please set",
         "\tat org.apache.spark.sql.execution.Foo",
         "printed by the job",
@@ -121,7 +133,10 @@ TOLD = (
         ('Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: bad sesame\nsesame', None),
         ('Traceback (most recent call last):\n  File "a.py", line 3\npkg.BadEvent: sesame', None),
         (
-            f"{AT} {LOST}: PythonException: Traceback (most recent call last):\n  File \"a\", line 3\nKeyError: 'sesame'",
+            (
+                f'{AT} {LOST}: PythonException: Traceback (most recent call last):\n  File "a", line 3\n'
+                "KeyError: 'sesame'"
+            ),
             None,
         ),
     ],

@@ -1,4 +1,5 @@
-"""Any order of stage, publish, abort, restart and kill, against a dict of what is staged and a list of what is published."""
+"""Any order of stage, publish, abort, restart and kill, against a dict of what is staged and a list of what is
+published."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine

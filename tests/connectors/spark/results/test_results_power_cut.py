@@ -1,4 +1,5 @@
-"""The power is cut at any operation, in the start after it too: Spark asks again, and every row is in the log once."""
+"""The power is cut at any operation, in the start after it too:
+Spark asks again, and every row is in the log once."""
 
 import asyncio
 from random import Random

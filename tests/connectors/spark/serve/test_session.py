@@ -407,6 +407,7 @@ def _is_link(name: str) -> bool:
     return os.path.islink(f"/proc/self/fd/{name}")
 
 
+@pytest.mark.test
 async def test_a_flood_of_requests_waits_in_the_kernel(world: World) -> None:
     await world.give(b"1")
     raw = await world.raw()
