@@ -3,7 +3,7 @@ hypothesis chooses others each time, so what ten runs of a day try is a night's 
 
 A test without a number of its own has hypothesis' hundred. One with a number writes
 `settings(max_examples=examples(400))`. A few say a plain number, which is the same everywhere, as those of `make soak`.
-Where the examples are parameters, `shared` gives each its tier, by the same shares.
+Where the examples are parameters, `shared` gives each its tier, by the same shares. Of a long table `sampled` does.
 """
 
 from collections.abc import Collection, Sequence
@@ -36,6 +36,11 @@ def shared(given: Sequence[Any]) -> list[Any]:
     return [
         pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=_tier(at)) for at, one in enumerate(given)
     ]
+
+
+def sampled(given: Sequence[Any]) -> list[Any]:
+    """For `parametrize`: every fourth before a commit, all before a push."""
+    return [pytest.param(one, marks=() if at % 4 == 0 else [pytest.mark.test]) for at, one in enumerate(given)]
 
 
 def _tier(at: int) -> Sequence[pytest.MarkDecorator]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.examples import sampled
 from walflow.cli import app, doc_err
 from walflow.compile.reference import declared
 from walflow.delivery import LOG_FAMILIES
@@ -92,7 +93,7 @@ def test_a_function_of_walflows_own() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", sorted({one.path for one in declared()}))
+@pytest.mark.parametrize("path", sampled(sorted({one.path for one in declared()})))
 def test_every_shipped_function_is_in_its_modules_text(path: str) -> None:
     shown = doc(path).stdout.splitlines()
     names = [one.name for one in declared() if one.path == path]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.compile.pipelines import Writing, event, script_of, term_of
 from tests.compile.world import INGEST_NS, call, term
-from tests.examples import shared
+from tests.examples import sampled, shared
 from walflow.codecs import JSON
 from walflow.compile.compiled import BlockCall
 from walflow.compile.compiler import compile_region
@@ -34,7 +34,7 @@ MAKES = [
 ]
 
 
-@pytest.mark.parametrize("first", MAKES)
+@pytest.mark.parametrize("first", sampled(MAKES))
 @pytest.mark.parametrize("second", MAKES)
 def test_two_selects_of_one_event_never_see_each_others_changes(first: str, second: str) -> None:
     def made(*whats: str) -> list[object]:

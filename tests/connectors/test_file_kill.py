@@ -11,26 +11,27 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.appender import append, event
+from tests.system.process import Process
 
 pytestmark = pytest.mark.nightly
 
 LIVES = 12
-HERE = Path(__file__).parents[2]
 
 
 def live(path: Path, cursor: int, last: int, before: Sequence[str] = (), kill_at: int | None = None) -> int:
     """A process appends what is behind the cursor until it is killed; what it acked last."""
     command = [*before, sys.executable, "-m", "tests.connectors.appender", str(path), str(cursor), str(last)]
     acked = cursor
-    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for line in process.stdout:
-            acked = int(line)
-            if kill_at is not None and acked >= kill_at:
-                process.kill()
-        assert process.stderr.read() == b""
-    assert process.returncode == -signal.SIGKILL
+    appender = Process(command)
+    pipes = appender.process
+    assert pipes.stdout is not None
+    assert pipes.stderr is not None
+    for line in pipes.stdout:
+        acked = int(line)
+        if kill_at is not None and acked >= kill_at:
+            appender.signal(signal.SIGKILL)
+    assert pipes.stderr.read() == b""
+    assert appender.wait() == -signal.SIGKILL
     return acked
 
 

@@ -1,9 +1,7 @@
 """The page's sender and its table, as they stand, and kills of both."""
 
 import re
-import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -13,6 +11,7 @@ import pytest
 
 from demo.server import free_port
 from tests.system.daemon import PATIENCE, ROOT, Daemon
+from tests.system.process import Process
 
 PAGE = (ROOT / "docs" / "howto" / "idempotent-receivers.md").read_text("utf-8")
 LEAST = 150  # events
@@ -33,11 +32,10 @@ class Receiver:
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen([sys.executable, self._script], cwd=self._script.parent)
+        self._process = Process([sys.executable, self._script], cwd=self._script.parent, stdout=None, stderr=None)
 
     def end(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(PATIENCE)
+        self._process.kill()
 
     def counts(self) -> tuple[int, int]:
         """How many events there are, and how often they came."""

@@ -1,6 +1,5 @@
 """Lives of a log (life.py), each with a fault in it; what they said; and what must be there afterwards."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import msgspec
 from tests.faults.flows import Plan, begin
 from tests.faults.life import places_of
 from tests.faults.strace import CHANGES, Tracer, begun, options
-from tests.system.daemon import ROOT
+from tests.system.process import Process
 from walflow import Block
 
 SIZED: Final = re.compile(rb'\{"id":\d+,"x":"y*"\}\n')
@@ -44,16 +43,11 @@ class Nursery:
     """Forks lives, one at a time."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.life"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
+        self._process = Process([sys.executable, "-m", "tests.faults.life"], stdin=subprocess.PIPE, stderr=None)
+        pipes = self._process.process
+        assert pipes.stdin is not None
+        assert pipes.stdout is not None
+        self._in, self._out = pipes.stdin, pipes.stdout
 
     def live(self, plan: Plan, log: Path | None = None, given: Sequence[str] = ()) -> Said:
         """`log`: strace's, with those options."""
@@ -68,7 +62,6 @@ class Nursery:
 
     def close(self) -> None:
         self._in.close()
-        self._out.close()
         self._process.wait()
 
     def _until_ended(self, lanes: Sequence[str]) -> Said:

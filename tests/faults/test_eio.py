@@ -101,8 +101,7 @@ def _everything_there(flow: Path, directory: Path, echoed: list[bytes]) -> None:
         client.send(b'"again"\n')
         assert client.lines(1) == [b'"again"']
         client.close()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
         assert not [line for line in daemon.lines if line["event"] == "quarantined"]
     lines = (directory / "out.log").read_bytes().splitlines()
     assert {*echoed, b'"again"'} <= set(lines)

@@ -52,8 +52,7 @@ def test_a_daemon_that_ends_at_its_call(tmp_path: Path, name: str) -> None:
         assert any(_killed(log, name)), "it did not die of that"
     with running(flow, tmp_path) as daemon:
         daemon.wait_for("ready")
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     lines = (tmp_path / "out.log").read_bytes().splitlines()
     assert set(echoed) <= set(lines)
     assert len(set(lines)) == len(lines), "the file knows what it has"

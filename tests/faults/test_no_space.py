@@ -176,8 +176,7 @@ def starts(size: Size, directory: Path, times: int) -> None:
                 resumed = time.monotonic() - started
                 control = conversation.round_trip()
                 assert resumed <= RESUMES + control
-                assert daemon.terminate() == 0
-                assert daemon.last("stopped")["left"] == 0
+                daemon.drained()
     assert len((directory / "out.log").read_bytes().splitlines()) == 2 * times
 
 
@@ -200,8 +199,7 @@ def cycles(kind: str, size: Size, directory: Path, times: int) -> list[float]:
             )
         sent = conversation.sent
         (directory / "ack").touch()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     said = [line for line in daemon.raw if shortage.message in line]
     assert said, "and the log says why"
     numbers = [json.loads(line) for line in (directory / "out.log").read_bytes().splitlines()]
@@ -269,8 +267,7 @@ def test_acks_and_deletions_go_on(tmp_path: Path, kind: str) -> None:
             shortage.end()
         conversation.hear()
         conversation.admin.until(lambda admin: conversation.of_log("wal_disk_full") == 0)
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
 
 
 def low_on_disk(state: Path) -> int:

@@ -51,8 +51,7 @@ def test_all_events_arrive_when_one_of_two_files_is_on_a_full_disk(tmp_path: Pat
             there, here = disk.inside / "out.log", tmp_path / "large.log"
             wait_until(lambda: len(ids(there)) + len(ids(here)) == EVENTS)
             client.close()
-            assert daemon.terminate() == 0
-            assert daemon.last("stopped")["left"] == 0
+            daemon.drained()
         small = ids(there)
         assert 0 < len(small) < EVENTS / 2
         assert sorted(small + ids(here)) == list(range(EVENTS)), "each of them once"

@@ -86,8 +86,7 @@ def test_one_stall_and_then_the_loop_is_punctual(tmp_path: Path, seconds: float,
         finally:
             load.close()
             connection.close()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     assert injections(log) >= 2
     stalls = [one for one in first + after if one > seconds / 2]
     assert len(stalls) <= 1, f"{len(stalls)} of them waited for a sync"

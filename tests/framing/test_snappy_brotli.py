@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.examples import examples
 from tests.framing.streams import events_of
 from walflow.framing import incoming
 from walflow.framing.compression import FORMATS, SLICE, Corrupt, Members
@@ -85,7 +86,7 @@ def test_what_expands_comes_in_limited_parts(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["snappy", "br"])
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=300), st.integers(0, 400), st.binary(max_size=3))
 def test_damage_is_content_or_corrupt_and_nothing_else(algorithm: str, content: bytes, at: int, other: bytes) -> None:
     packed = FORMATS[algorithm].compress(content, 0)

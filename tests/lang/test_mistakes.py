@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import sampled
 from walflow.diagnostics import render_all
 from walflow.plan import load
 
@@ -24,7 +25,7 @@ def said(name: str) -> str:
     return render_all(load([path.name])[1]) + "\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES))
 def test_a_mistake_is_told_so_and_nothing_follows_from_it(name: str) -> None:
     text = said(name)
     assert text == (MISTAKES / f"{name}.out").read_text(encoding="utf-8")

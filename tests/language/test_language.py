@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compile.test_differential import compare
-from tests.examples import shared
+from tests.examples import sampled, shared
 from walflow.cases import find, judge
 from walflow.cases.subject import read_subject
 
@@ -15,10 +15,7 @@ FOUND = find([HERE])
 BY_NAME = {case.name: case for case in FOUND.cases}
 
 
-FEWER = [pytest.param(name, marks=() if at % 4 == 0 else pytest.mark.test) for at, name in enumerate(BY_NAME)]
-
-
-@pytest.mark.parametrize("name", FEWER)
+@pytest.mark.parametrize("name", sampled([*BY_NAME]))
 def test_case(name: str) -> None:
     assert not judge(BY_NAME[name]).problems
 

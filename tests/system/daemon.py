@@ -77,6 +77,11 @@ class Daemon(Process):
         os.kill(int(str(running[0]["pid"])), signal.SIGTERM)
         return self.wait()
 
+    def drained(self) -> None:
+        """SIGTERM: it ends well, and leaves nothing in a log."""
+        assert self.terminate() == 0
+        assert self.last("stopped")["left"] == 0, "\n".join(self.raw)
+
     def last(self, event: str) -> dict[str, object]:
         """The last such line, or the first one to come: connectors start in no fixed order."""
         said = [line for line in self.lines if line.get("event") == event]

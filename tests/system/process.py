@@ -26,7 +26,7 @@ class Process:
         cwd: Path = ROOT,
         environment: Mapping[str, str] | None = None,
         stdin: int = subprocess.DEVNULL,
-        stdout: int | IO[bytes] = subprocess.PIPE,
+        stdout: int | IO[bytes] | None = subprocess.PIPE,
         stderr: int | IO[bytes] | None = subprocess.PIPE,
         descriptors: Sequence[int] = (),
     ) -> None:

@@ -62,8 +62,7 @@ def stopped(flow: Path, directory: Path) -> Daemon:
     with running(flow, directory) as daemon:
         daemon.port()
         daemon.wait_for("ready")
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     return daemon
 
 

@@ -15,8 +15,7 @@ def test_a_file_read_to_its_end_is_drained_to_its_end(tmp_path: Path) -> None:
     flow.write_text(FLOW)
     with running(flow, tmp_path) as daemon:
         wait_until(lambda: (tmp_path / "out.log").exists() and (tmp_path / "out.log").stat().st_size)
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     out = (tmp_path / "out.log").read_bytes()
     assert lines.startswith(out)
     assert out.endswith(b"\n")

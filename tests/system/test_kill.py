@@ -28,8 +28,7 @@ def test_twenty_kills_under_load(tmp_path: Path) -> None:
             asyncio.run(load(senders, port, chance.uniform(0.1, 0.6), daemon.kill))
     with running(flow, tmp_path) as daemon:
         daemon.port()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     settle(senders, tmp_path / "out.log")
     assert sum(len(sender.echoed) for sender in senders) > TIMES * 100  # there was load
     assert replayed > 0  # and the kills hit it
@@ -54,8 +53,7 @@ def test_twenty_stops_under_load_with_a_slow_file(tmp_path: Path) -> None:
             asyncio.run(load(senders, port, 0.3, lambda daemon=daemon: stop(daemon)))  # type: ignore[misc]
     with running(flow, tmp_path) as daemon:
         daemon.port()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     settle(senders, file)
     assert sum(len(sender.echoed) for sender in senders) > TIMES * 100
 
@@ -77,8 +75,7 @@ def test_kills_under_load_where_acks_do_not_wait_for_the_disk(tmp_path: Path, sy
             assert not [line for line in daemon.lines if line["event"] == "quarantined"]
     with running(flow, tmp_path) as daemon:
         daemon.port()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     settle(senders, tmp_path / "out.log")
     assert sum(len(sender.echoed) for sender in senders) > 600
     assert replayed > 0

@@ -89,8 +89,7 @@ def test_a_peer_that_is_away_stops_no_file_and_gets_all_after_kills(flow: tuple[
     peer = Peer(port)
     with running(file, tmp_path) as daemon:
         peer.take(3000)
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     peer.close()
     assert peer.ids == list(range(3000))
     assert ids(out) == list(range(3000))
@@ -118,8 +117,7 @@ def test_kills_at_any_moment_while_the_peer_catches_up(flow: tuple[Path, int], t
     with running(file, tmp_path) as daemon, ThreadPoolExecutor() as threads:
         taken = threads.submit(peer.take, None)
         daemon.wait_for("connected")
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
         taken.result(PATIENCE)
     peer.close()
     written = ids(out)

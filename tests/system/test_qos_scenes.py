@@ -64,8 +64,7 @@ def test_walflow_is_restarted(tmp_path: Path, number: signal.Signals) -> None:
         with running(flow, tmp_path) as second:
             replays = int(str(second.wait_for("log open")["replays"]))
             wait_for_more(listener, replays + 20)
-            assert second.terminate() == 0
-            assert second.last("stopped")["left"] == 0
+            second.drained()
 
     after = listener.events()[len(before) :]
     again, new = after[:replays], after[replays:]
@@ -94,8 +93,7 @@ def test_the_listener_is_restarted(tmp_path: Path, ack: str) -> None:
                 daemon.wait_for("breaker triggered")
                 listener.start(*options)
                 wait_for_more(listener, 3)
-            assert daemon.terminate() == 0
-            assert daemon.last("stopped")["left"] == 0
+            daemon.drained()
             logged = int(str(daemon.last("log closing")["durable"]))
     printed = ids(listener.events())
     assert sorted(set(printed)) == list(range(logged))
@@ -165,8 +163,7 @@ def test_one_of_three_is_lost_at_a_thousand_events_a_second(tmp_path: Path, thre
         assert len(first.events()) == alone
         first.start("--back")
         three.wait_for_more(three.all, 100)
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     three.check()
 
 
@@ -187,8 +184,7 @@ def test_all_three_are_lost_until_the_log_is_full(tmp_path: Path, three: Three) 
             listener.start("--back")
         wait_until(lambda: len(set(three.printed())) >= before + BOUND, "what was in the log comes")
         three.wait_for_more(three.all, 50)
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
     three.check()
     made = [event.ingest_ns for listener in three.all for event in listener.events()]
     assert not [moment for moment in made if since < moment < until]

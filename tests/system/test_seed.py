@@ -21,8 +21,7 @@ def test_the_pages_flow_echoes_logs_writes_and_recovers(tmp_path: Path) -> None:
             client.send(b"".join(line + b"\n" for line in lines))
             assert client.lines(50) == lines
         client.close()
-        assert daemon.terminate() == 0
-        assert daemon.last("stopped")["left"] == 0
+        daemon.drained()
         (error,) = [json.loads(line) for line in b"".join(daemon.stdout).splitlines()]
         assert error.keys() == {"error", "source", "stream_id", "text"}
         assert (error["source"], error["text"]) == ("server::tcp_server", "nonsense")

@@ -15,6 +15,7 @@ from typing import Any
 from tests.flows.builder import TCP, flow_of, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, running
+from tests.system.warm import popen
 
 FLOW = flow_of(
     "tcp -> log -> halve -> gone",
@@ -30,7 +31,7 @@ class Tap:
 
     def __init__(self, admin: Admin, *arguments: str) -> None:
         command = [*WALFLOW, "tap", "--admin", admin.address, *arguments]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._process = popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def line(self) -> Any:
         assert self._process.stdout is not None

@@ -160,8 +160,7 @@ def test_client_and_server_trust_each_other(tmp_path: Path) -> None:
         with running(client_flow(tmp_path, f"127.0.0.1:{server.port()}", own), tmp_path) as client:
             out = tmp_path / "out.log"
             wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == 3)
-            assert client.terminate() == 0
-            assert client.last("stopped")["left"] == 0
+            client.drained()
         assert server.terminate() == 0
     assert (tmp_path / "out.log").read_bytes() == b"1\n2\n3\n"
 

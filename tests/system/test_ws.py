@@ -396,8 +396,7 @@ def test_a_client_of_ours_and_a_server_of_ours_with_all_that_there_is(tmp_path: 
                     assert time.monotonic() < deadline, client.raw[-5:]
                     time.sleep(0.05)
                 time.sleep(1.5)  # of silence: the pings are answered
-                assert client.terminate() == 0
-                assert client.last("stopped")["left"] == 0
+                client.drained()
                 assert second.terminate() == 0
                 assert "dead client closed" not in "".join(second.raw)
         assert [line for line in client.lines if line.get("event") == "connected"][2:] == []

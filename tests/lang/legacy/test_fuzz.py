@@ -4,6 +4,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
+from tests.examples import examples
 from tests.lang.legacy.test_ramps import FILES, INSTANCES, QUERY
 from tests.system.daemon import ROOT
 from walflow.diagnostics import render_all
@@ -16,7 +17,7 @@ NOISE = st.sampled_from(
 WORDS = st.sampled_from(
     ["define ", "flow ", "deploy flow x;", "pipeline ", "end;", "end", ";", "out/", "with ", "create "]
 )
-FUZZ = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+FUZZ = settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @st.composite
