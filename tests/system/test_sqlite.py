@@ -241,3 +241,41 @@ def test_a_copy_that_is_behind_is_refused(tmp_path: Path) -> None:
             deliver(first, range(40, 50))
             stored(one, [*range(20), *range(40, 50)])
             assert first.terminate() == 0
+
+
+def test_of_two_logs_into_one_table_the_one_whose_writer_is_another_holds_up_no_other(tmp_path: Path) -> None:
+    """Its copy seems to be in use: it waits a minute to see whether the other writer lives."""
+    flow = tmp_path / "flow.troy"
+    flow.write_text(
+        flow_of(
+            *("tcp -> one -> db", "tcp -> tcp", "tcp2 -> two -> db", "tcp2 -> tcp2"),
+            tcp=TCP,
+            tcp2=TCP,
+            one=plain("wal", path="log"),
+            two=plain("wal", path="two"),
+            db=plain("sqlite", path="out.db", columns={"n": "n"}),
+        )
+    )
+    with running(flow, tmp_path) as daemon:
+        both(daemon, 0)
+        stored(tmp_path, range(20))
+        assert daemon.terminate() == 0
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        (log, state), _ = connection.execute("SELECT log, state FROM walflow_frontier").fetchall()
+        other = json.dumps({**json.loads(state), "token": "another"})
+        connection.execute("UPDATE walflow_frontier SET state = ? WHERE log = ?", (other, log))
+    with running(flow, tmp_path) as daemon:
+        both(daemon, 20)
+        wait_until(lambda: rows(tmp_path).total() == 30, "the rows of the other log")
+        assert rows(tmp_path) in (Counter(range(30)), Counter([*range(20), *range(30, 40)]))
+        daemon.terminate()
+
+
+def both(daemon: Daemon, first: int) -> None:
+    """Ten into the first log, and ten into the second."""
+    ports = [int(str(daemon.wait_for("listening")["address"]).rsplit(":", 1)[1]) for _ in range(2)]
+    for port, at in zip(ports, (first, first + 10), strict=True):
+        client = Client(port)
+        client.send(b"".join(b'{"n":%d}\n' % number for number in range(at, at + 10)))
+        client.lines(10)
+        client.close()
