@@ -18,6 +18,7 @@ from walflow.families import Families, Family
 from walflow.metrics import CORE, BucketedValues, Metrics, exposed
 from walflow.net import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.registry import connectors
+from walflow.tables import TABLE_FAMILIES
 
 ROOT = Path(__file__).parents[2]
 TYPES: dict[str, Families] = {**of_operators("walflow"), **of_connectors("walflow")}
@@ -72,7 +73,8 @@ def room_of(type: str) -> Path:
 
 
 def test_walflow_declares_what_it_counts() -> None:
-    shared = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES, **LOG_FAMILIES}
+    clients = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES}
+    shared = {**clients, **LOG_FAMILIES, **TABLE_FAMILIES}
     operators = {name for families in of_operators("walflow").values() for name in families}
     counted = counted_in((ROOT / "walflow").rglob("*.py"))
     assert "received_events_total" in counted

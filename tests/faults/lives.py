@@ -91,7 +91,7 @@ class Nursery:
         self._in.flush()
 
     def _hear(self) -> str:
-        line = self._out.readline()
+        line: bytes = self._out.readline()
         assert line.endswith(b"\n"), "it died"
         return line.decode().rstrip("\n")
 

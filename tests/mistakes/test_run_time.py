@@ -1,4 +1,4 @@
-"""Mistakes that show when a flow runs: what the daemon says of each, in its log, in the dead letter file and in `walflow status`."""
+"""Mistakes that show when a flow runs: the daemon's words for each, in log, dead letter file and `walflow status`."""
 
 import json
 import socket

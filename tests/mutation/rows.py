@@ -20,6 +20,9 @@ DELIVERY: Final = (
     "arriving",
     "recalling",
     "sender",
+    "failed_parts",
+    "sink_record",
+    "writer",
 )  # what lanes and two logs in a row go by
 OUTCOMES: Final = ("receipt", "nodes/rejects", "nodes/fanout")  # what became of each event
 
@@ -75,10 +78,13 @@ class Row(NamedTuple):
         return source[: self.start] + self.after.encode() + source[self.end :]
 
 
+RULE: Final = ("outage", "sinks/job_engine")  # when what failed is sent again; what the log's writer stands on
+
+
 def targets() -> list[str]:
     engine = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "walflow/wal").rglob("*.py"))
     delivery = [f"walflow/delivery/{name}.py" for name in DELIVERY]
-    outcomes = [f"walflow/{name}.py" for name in OUTCOMES]
+    outcomes = [f"walflow/{name}.py" for name in (*OUTCOMES, *RULE)]
     return [*engine, *delivery, *outcomes, "walflow/durable.py", *(f"connectors/file/{name}.py" for name in SIDECAR)]
 
 

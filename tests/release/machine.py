@@ -75,7 +75,7 @@ def made(name: str, suite: str, packages: str, installed: Sequence[str] = (), la
 
 
 def unpacked(architecture: str, suite: str, packages: str) -> Path:
-    """The files of a Debian for another processor. Nothing in it was set up, for nothing of it runs here. Made once."""
+    """The files of a Debian for another processor. Nothing in it was set up: it does not run here. Made once."""
     root = ROOTS / f"{suite}-{architecture}"
     if root.exists():
         return root

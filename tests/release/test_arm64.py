@@ -1,4 +1,4 @@
-"""Debian's package for arm64 runs: each instruction by qemu, on this kernel. The interpreter is Debian 12's for arm64."""
+"""Debian's package for arm64 runs: each instruction by qemu, on this kernel. Its interpreter is Debian 12's."""
 
 import shutil
 import socket

@@ -7,7 +7,7 @@
     Outcomes    the counters of what becomes of it
     Checkpoints what is acked -> the cursor, and space back
     Syncing     where acks do not wait for the disk: the sync that follows
-    OneAtATime  the flushes of each of these three: one in the air, and again where the disk is full
+    OneAtATime  the flushes of each of these two: one in the air, and again where the disk is full
     Arriving    what the log has already of logs and followed files upstream
     recall      what is not delivered yet, for a source that asks after a restart
     Dropping    where a full log does not stop its sources: the oldest chunk goes

@@ -15,7 +15,7 @@ RETRY: Final = 1.0  # seconds, on a full disk or where no file can be opened
 
 
 class Syncing:
-    """`interval` is in seconds. Call `written` after each commit, before its events are acked."""
+    """`interval` is in seconds. Call `written` after each commit, in the turn in which its events are acked."""
 
     def __init__(self, log: Log, half: Half, interval: float, on_synced: Callable[[], None]) -> None:
         self._log = log
