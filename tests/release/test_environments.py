@@ -183,6 +183,8 @@ def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
         found.run(*install, "--resolution", versions, f"{ROOT}[{extras}]")
         found.run(*install, "--group", "test")
         options = ["--quiet", "-n", "2", "-p", "no:cacheprovider", *WARNINGS, "--tier", "quick"]
-        found.run(python, "-m", "pytest", *options, *WITHOUT_SPARK)
+        # A directory of its own, for with five Pythons what pytest keeps of its last runs filled a disk of 70 GB.
+        found.run(python, "-m", "pytest", *options, f"--basetemp={tmp_path / 'tests'}", *WITHOUT_SPARK)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(tmp_path / "tests", ignore_errors=True)
