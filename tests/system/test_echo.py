@@ -85,6 +85,17 @@ def test_two_daemons_on_one_directory(tmp_path: Path) -> None:
         client.close()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_after_it_has_stopped_changes_nothing(number: signal.Signals, tmp_path: Path, loop: str) -> None:
+    with running(echo_flow(tmp_path), tmp_path, "--loop", loop) as daemon:
+        daemon.wait_for("running")
+        daemon.process.terminate()
+        daemon.wait_for("stopped")
+        while daemon.alive():
+            daemon.process.send_signal(number)
+        assert daemon.wait() == 0
+
+
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     with running(echo_flow(tmp_path), tmp_path, "--drain-seconds", "1000") as daemon:
         daemon.port()

@@ -90,6 +90,7 @@ class Daemon:
             die(error)
         finally:
             self.readiness.end()
+            _ignore_signals()
 
     async def _run(self) -> int:
         awake = Awake()
@@ -135,13 +136,18 @@ class Daemon:
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(on_internal_error)
+        # Not `loop.add_signal_handler`: a loop that closes sets SIG_DFL, and what came then killed a daemon that had
+        # already stopped. A handler of Python may only wake the loop, for it runs between any two instructions.
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: self.stop(graceful=not self.stopping))
-        loop.add_signal_handler(signal.SIGHUP, self._reopen)
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._told_to_stop))
+        signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reopen))
 
     def _start_failed(self) -> None:
         self._exit_code = EX_UNAVAILABLE
         self.stop(graceful=True)
+
+    def _told_to_stop(self) -> None:
+        self.stop(graceful=not self.stopping)
 
     def stop(self, graceful: bool) -> None:
         """Begins the end: `graceful` drains first.
@@ -194,6 +200,12 @@ def _raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _ignore_signals() -> None:
+    """All is stopped, and the process is about to end: it needs no signal for that."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _loop_factory(name: Literal["uvloop", "asyncio"]) -> Callable[[], asyncio.AbstractEventLoop]:
