@@ -24,11 +24,11 @@ pytestmark = [
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The files of a Debian for arm64, which nothing has set up, and of our package."""
-    copy = Path(
-        shutil.copytree(
-            machine.unpacked("arm64", "bookworm", "python3.11,libstdc++6"), tmp_path / "root", symlinks=True
-        )
-    )
+    copy = tmp_path / "root"
+    kept = machine.unpacked("arm64", "bookworm", "python3.11,libstdc++6")
+    subprocess.run(
+        ["cp", "--archive", str(kept), str(copy)], check=True
+    )  # shutil.copytree reads /dev/full to its end
     of = tree.export(tmp_path / "tree", "0.1.0")
     *_, wheel = sorted(wheels.build(of, tmp_path), key=lambda path: path.suffix)
     package = debian.build(of, wheel, tmp_path, debian.SUITES[0], "arm64")
@@ -36,10 +36,10 @@ def root(tmp_path: Path) -> Path:
     return copy
 
 
-def test_it_echoes(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONHOME", str(root / "usr"))
-    monkeypatch.setenv("PYTHONPATH", str(root / "opt/walflow/lib/python3.11/site-packages"))
-    command = [str(QEMU), "-L", str(root), str(root / "usr/bin/python3.11"), "-m", "walflow"]
+def test_it_echoes(root: Path, tmp_path: Path) -> None:
+    seen = {"PYTHONHOME": root / "usr", "PYTHONPATH": root / "opt/walflow/lib/python3.11/site-packages"}
+    qemu = [str(QEMU), "-L", str(root), *(word for name, path in seen.items() for word in ("-E", f"{name}={path}"))]
+    command = [*qemu, str(root / "usr/bin/python3.11"), "-m", "walflow"]
     doctor = subprocess.run([*command, "doctor"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "aarch64" in doctor.stdout, doctor.stderr
     assert doctor.stdout.endswith("no problem\n"), doctor.stdout
