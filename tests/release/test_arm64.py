@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
     kept = machine.unpacked("arm64", "bookworm", "python3.11,libstdc++6")
     subprocess.run(
         ["cp", "--archive", str(kept), str(copy)], check=True
-    )  # shutil.copytree reads /dev/full to its end
+    )  # copytree reads /dev/full to its end
     of = tree.export(tmp_path / "tree", "0.1.0")
     *_, wheel = sorted(wheels.build(of, tmp_path), key=lambda path: path.suffix)
     package = debian.build(of, wheel, tmp_path, debian.SUITES[0], "arm64")
