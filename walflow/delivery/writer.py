@@ -148,38 +148,38 @@ class LogSink(SinkWork[CommitJob]):
 
     # what comes: walflow.sinks.SinkWork
 
-    def store(self, waiting: deque[Block]) -> None:
-        while waiting:
-            block = waiting.popleft()
-            size = len(block.frames.data)
-            if self._no_room is None:
-                tag = self._tag(block)
-            else:
-                tag = self._no_room[1] if self._no_room[0] is block else self._tag(block)
-                self._no_room = None
-            if len(tag) > MAX_TAG:
-                self._split_metadata(block, len(tag), waiting)
-            elif len(tag) + size > self._log.max_record:
-                self._reject_large(block, self.sink.reject)
-            elif not self._append(block, tag):
-                waiting.appendleft(block)
-                self._no_room = block, tag
-                if self._make_way is not None:
-                    self._make_way(len(tag), size)
-                break
+    def store(self, block: Block) -> Sequence[Block]:
+        if self._no_room is None:
+            tag = self._tag(block)
+        else:
+            tag = self._no_room[1] if self._no_room[0] is block else self._tag(block)
+            self._no_room = None
+        rest: Sequence[Block] = ()
+        if len(tag) > MAX_TAG:
+            rest = self._store_halves(block, len(tag))
+        elif len(tag) + len(block.frames.data) > self._log.max_record:
+            self._reject_large(block, self.sink.reject)
+        elif not self._append(block, tag):
+            rest = (block,)
+            self._no_room = block, tag
+            if self._make_way is not None:
+                self._make_way(len(tag), len(block.frames.data))
         if self._make_way is not None:
-            self._want_space(bool(waiting))
+            self._want_space(bool(rest))
+        return rest
 
-    def _split_metadata(self, block: Block, size: int, waiting: deque[Block]) -> None:
+    def _store_halves(self, block: Block, size: int) -> Sequence[Block]:
         """Each event may have metadata of its own, so a part of the block has less."""
         count = block.frames.count
         if block.event_metas is not None and count > 1:
-            waiting.extendleft(reversed(block.split([count // 2, count - count // 2])))
-            return
+            first, second = block.split([count // 2, count - count // 2])
+            rest = self.store(first)
+            return (*rest, second) if rest else self.store(second)
         self._rejected_bytes.value += len(block.frames.data)
         self.sink.reject(
             block, f"metadata of {size:,} bytes does not fit a record of the log, which takes {MAX_TAG:,}"
         )
+        return ()
 
     def _append(self, block: Block, tag: bytes) -> bool:
         log, frames = self._log, block.frames
