@@ -149,21 +149,27 @@ class LogSink(SinkWork[CommitJob]):
     # what comes: walflow.sinks.SinkWork
 
     def store(self, block: Block) -> Sequence[Block]:
-        if self._no_room is None:
-            tag = self._tag(block)
+        log, frames, most = self._log, block.frames, self._most
+        if self._no_room is not None and self._no_room[0] is block:
+            tag = self._no_room[1]
         else:
-            tag = self._no_room[1] if self._no_room[0] is block else self._tag(block)
-            self._no_room = None
+            tag = self._tags.encode(block)
+            if self._arriving is not None:
+                tag = self._arriving.tag(tag, block)
+        self._no_room = None
+        tag_bytes, size = len(tag), len(frames.data)
         rest: Sequence[Block] = ()
-        if len(tag) > MAX_TAG:
-            rest = self._store_halves(block, len(tag))
-        elif len(tag) + len(block.frames.data) > self._log.max_record:
+        if tag_bytes > MAX_TAG:
+            rest = self._store_halves(block, tag_bytes)
+        elif tag_bytes + size > log.max_record:
             self._reject_large(block, self.sink.reject)
-        elif not self._append(block, tag):
+        elif log.fits(tag_bytes, size) and (most is None or self._waiting() + frames.count <= most):
+            log.append(tag, frames.data, frames.count, block.ingest_ns, block)
+        else:
             rest = (block,)
             self._no_room = block, tag
             if self._make_way is not None:
-                self._make_way(len(tag), len(block.frames.data))
+                self._make_way(tag_bytes, size)
         if self._make_way is not None:
             self._want_space(bool(rest))
         return rest
@@ -180,19 +186,6 @@ class LogSink(SinkWork[CommitJob]):
             block, f"metadata of {size:,} bytes does not fit a record of the log, which takes {MAX_TAG:,}"
         )
         return ()
-
-    def _append(self, block: Block, tag: bytes) -> bool:
-        log, frames = self._log, block.frames
-        if self._most is not None and self._waiting() + frames.count > self._most:
-            return False
-        if not log.fits(len(tag), len(frames.data)):
-            return False
-        log.append(tag, frames.data, frames.count, block.ingest_ns, block)
-        return True
-
-    def _tag(self, block: Block) -> bytes:
-        tag = self._tags.encode(block)
-        return tag if self._arriving is None else self._arriving.tag(tag, block)
 
     def full(self, held_bytes: int, *, was: bool) -> str:
         """A log that makes way is never full."""
