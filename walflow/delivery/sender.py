@@ -19,7 +19,7 @@ at most the events in flight get out of order.
 """
 
 from collections import deque
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
@@ -29,6 +29,7 @@ from walflow.delivery.pump import Pump
 from walflow.delivery.sink_record import BACKOFF, SinkRecord
 from walflow.errors import HandedBack, PeerAway
 from walflow.event import Block
+from walflow.outage import Blame
 from walflow.receipt import Outcome, Receipt, named, runs
 
 S = TypeVar("S")
@@ -184,12 +185,9 @@ class Sender(Generic[S]):
         return fits and (most is None or self._again_events + part.count <= most // SHARE)
 
     def _has_new(self, now: float) -> bool:
-        return self._may_be_new(now) and (bool(self.ready) or self._supply.fill())
-
-    def _may_be_new(self, now: float) -> bool:
-        if self._waiting.bytes > self._out.window:
+        if self._waiting.bytes > self._out.window or (self._record.new.only and now < self._record.new.due):
             return False
-        return not self._record.new.only or now >= self._record.new.due
+        return bool(self.ready) or self._supply.fill()
 
     def _next_new(self, now: float) -> InFlight[S] | None:
         if not self._has_new(now):
@@ -212,8 +210,7 @@ class Sender(Generic[S]):
         if block is None:
             receipt.withdraw()
             return True
-        if not part.failures:
-            part.blame = self._record.sent()
+        part.sent_at = self._record.count
         self._now_sent(part, 1)
         self._supply.sent(part)
         if part.verdict or self._is_given_up(part):
@@ -269,9 +266,10 @@ class Sender(Generic[S]):
     def _settled(self, receipt: Receipt) -> None:
         part: InFlight[S] = receipt.ref  # type: ignore[assignment]  # it is what we gave it
         self._now_sent(part, -1)
-        self._record.settled()
+        self._record.count += 1
         if receipt.cause is None:
-            self._note_taken(receipt.takers(), part.last)
+            if self._record.took(receipt.takers(), part.last):
+                self._waiting.all_due(self._scheduler.time())
             if part.last > self._dropped:
                 self._supply.acked(part, part.first, part.last)
         elif part.last > self._dropped:
@@ -284,8 +282,8 @@ class Sender(Generic[S]):
         found = list(runs(outcome.failed, part.count))
         delivered = [stop for _, stop, failed in found if not failed]
         taken = receipt.takers()
-        if taken:
-            self._note_taken(taken, part.first + delivered[-1] - 1 if delivered else 0)
+        if taken and self._record.took(taken, part.first + delivered[-1] - 1 if delivered else 0):
+            self._waiting.all_due(self._scheduler.time())
         for start, stop, failed in found:
             if not failed:
                 self._supply.acked(part, part.first + start, part.first + stop - 1)
@@ -293,14 +291,11 @@ class Sender(Generic[S]):
             if failed:
                 self._again(part, outcome, start, stop, cause)
 
-    def _note_taken(self, names: AbstractSet[str], highest: int) -> None:
-        if self._record.took(names, highest):
-            self._waiting.all_due(self._scheduler.time())
-
     def _again(self, part: InFlight[S], outcome: Outcome, start: int, stop: int, cause: BaseException) -> None:
         """Events `start` to `stop` of the part have failed."""
         sinks = outcome.failing(start, stop)
-        counts = part.blame.suspects(self._record.taken(sinks))
+        blame = part.blame if part.failures else Blame(taken=part.sent_at)
+        counts = blame.suspects(self._record.taken(sinks))
         passed = self._record.has_passed(sinks, part.first + stop)
         now = self._scheduler.time()
         if self._record.failed(sinks, now, again=part.failures > 0):
@@ -320,7 +315,7 @@ class Sender(Generic[S]):
                 size=part.size * (end - begin) // part.count,
                 delivered=outcome.between(begin, end),
                 failures=failures,
-                blame=part.blame.failed(self._record.count, counts=counts and not part.verdict, events=part.count),
+                blame=blame.failed(self._record.count, counts=counts and not part.verdict, events=part.count),
                 proven=part.proven or counts,
                 halved=part.halved or halves,
                 untried=halves,
@@ -335,7 +330,7 @@ class Sender(Generic[S]):
             "redelivery",
             position=first,
             events=count,
-            attempts=part.blame.tries + 1,
+            attempts=blame.tries + 1,
             sink=" and ".join(sorted(named(sinks))),
             cause=str(cause),
         )

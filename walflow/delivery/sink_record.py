@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from walflow.backoff import Backoff
-from walflow.outage import Blame, Rounds
+from walflow.outage import Rounds
 
 FIRST_WAIT: Final = 0.1  # seconds, after one failure
 LAST_WAIT: Final = 10.0
@@ -28,7 +28,7 @@ class Probes(Rounds):
 
 
 class SinkRecord:
-    """`count`: of outcomes, so far."""
+    """`count`: of outcomes, so far. Its sender counts them."""
 
     def __init__(self) -> None:
         self.count = 1
@@ -42,20 +42,13 @@ class SinkRecord:
         failing = ", ".join(sorted(self._failing)) or "none"
         return f"<SinkRecord {self.count} outcomes, failing: {failing}>"
 
-    def sent(self) -> Blame:
-        """Of what is sent now for the first time."""
-        return Blame(taken=self.count)
-
-    def settled(self) -> None:
-        self.count += 1
-
     def took(self, names: AbstractSet[str], highest: int) -> bool:
         """These sinks have taken something, up to that position. True: an outage is over."""
         for name in names:
             self._taken[name] = self.count
             if highest > self._highest.get(name, 0):
                 self._highest[name] = highest
-        if self._failing.isdisjoint(names):
+        if not self._failing or self._failing.isdisjoint(names):
             return False
         self._failing -= names
         if self._failing:

@@ -148,51 +148,44 @@ class LogSink(SinkWork[CommitJob]):
 
     # what comes: walflow.sinks.SinkWork
 
-    def store(self, waiting: deque[Block]) -> None:
-        while waiting:
-            block = waiting.popleft()
-            size = len(block.frames.data)
-            if self._no_room is None:
-                tag = self._tag(block)
-            else:
-                tag = self._no_room[1] if self._no_room[0] is block else self._tag(block)
-                self._no_room = None
-            if len(tag) > MAX_TAG:
-                self._split_metadata(block, len(tag), waiting)
-            elif len(tag) + size > self._log.max_record:
-                self._reject_large(block, self.sink.reject)
-            elif not self._append(block, tag):
-                waiting.appendleft(block)
-                self._no_room = block, tag
-                if self._make_way is not None:
-                    self._make_way(len(tag), size)
-                break
+    def store(self, block: Block) -> Sequence[Block]:
+        log, frames, most = self._log, block.frames, self._most
+        if self._no_room is not None and self._no_room[0] is block:
+            tag = self._no_room[1]
+        else:
+            tag = self._tags.encode(block)
+            if self._arriving is not None:
+                tag = self._arriving.tag(tag, block)
+        self._no_room = None
+        tag_bytes, size = len(tag), len(frames.data)
+        rest: Sequence[Block] = ()
+        if tag_bytes > MAX_TAG:
+            rest = self._store_halves(block, tag_bytes)
+        elif tag_bytes + size > log.max_record:
+            self._reject_large(block, self.sink.reject)
+        elif log.fits(tag_bytes, size) and (most is None or self._waiting() + frames.count <= most):
+            log.append(tag, frames.data, frames.count, block.ingest_ns, block)
+        else:
+            rest = (block,)
+            self._no_room = block, tag
+            if self._make_way is not None:
+                self._make_way(tag_bytes, size)
         if self._make_way is not None:
-            self._want_space(bool(waiting))
+            self._want_space(bool(rest))
+        return rest
 
-    def _split_metadata(self, block: Block, size: int, waiting: deque[Block]) -> None:
+    def _store_halves(self, block: Block, size: int) -> Sequence[Block]:
         """Each event may have metadata of its own, so a part of the block has less."""
         count = block.frames.count
         if block.event_metas is not None and count > 1:
-            waiting.extendleft(reversed(block.split([count // 2, count - count // 2])))
-            return
+            first, second = block.split([count // 2, count - count // 2])
+            rest = self.store(first)
+            return (*rest, second) if rest else self.store(second)
         self._rejected_bytes.value += len(block.frames.data)
         self.sink.reject(
             block, f"metadata of {size:,} bytes does not fit a record of the log, which takes {MAX_TAG:,}"
         )
-
-    def _append(self, block: Block, tag: bytes) -> bool:
-        log, frames = self._log, block.frames
-        if self._most is not None and self._waiting() + frames.count > self._most:
-            return False
-        if not log.fits(len(tag), len(frames.data)):
-            return False
-        log.append(tag, frames.data, frames.count, block.ingest_ns, block)
-        return True
-
-    def _tag(self, block: Block) -> bytes:
-        tag = self._tags.encode(block)
-        return tag if self._arriving is None else self._arriving.tag(tag, block)
+        return ()
 
     def full(self, held_bytes: int, *, was: bool) -> str:
         """A log that makes way is never full."""

@@ -21,11 +21,13 @@ from walflow.sinks.states import (
     DUE,
     GIVE_UP,
     HELD,
+    IDLE,
     REST,
     RETRY,
     STOPPED,
     STOPPING,
     TROUBLE,
+    WORKING,
 )
 
 
@@ -35,6 +37,7 @@ class JobBlocks(Protocol):
     blocks: list[Block]
 
 
+READY: Final = frozenset((IDLE, DUE, WORKING))
 OVER: Final = frozenset((STOPPING, STOPPED, CLOSED))
 
 J = TypeVar("J", bound=JobBlocks)
@@ -69,9 +72,10 @@ class SinkWork(Generic[J]):
         cls.stores = cls.stores or "store" in vars(cls)
         cls.told = cls.told or "begins" in vars(cls)
 
-    def store(self, waiting: deque[Block]) -> None:
-        """On the loop, as blocks come, also while a job is on its thread: takes off `waiting` what the next jobs can
-        have. What stays waits for room: `JobEngine.room` asks again."""
+    def store(self, block: Block) -> Sequence[Block]:
+        """On the loop, as a block comes, also while a job is on its thread: takes it for the next jobs. What is
+        returned of it, in order, waits for room: `JobEngine.room` asks again."""
+        raise NotImplementedError
 
     def stored(self) -> Iterable[Block]:
         """Blocks that `store` took, and that are to fail now: another output gets them, or the sink has stopped."""
@@ -146,10 +150,11 @@ class JobEngine(SinkEngine, Generic[J]):
     ) -> None:
         super().__init__(inlet, DUE, gathers=not inline, breaker=breaker, key=key)
         self.serving = False
-        self.held_bytes = 0  # of all blocks without an outcome
+        self.held_bytes = 0  # of all blocks without an outcome; where the work stores them, it knows its own bound
         self._work = work
         work.sink = self
         self._stores, self._bounded, self._begins = work.stores, work.bounded, work.told
+        self._counts = work.bounded and not work.stores
         self._inline = inline
         self._urgent = urgent
         self._backoff = backoff or Backoff(FIRST_DELAY, LAST_DELAY)
@@ -168,21 +173,39 @@ class JobEngine(SinkEngine, Generic[J]):
         self._next()
 
     def accept(self, block: Block) -> None:
-        self.held_bytes += len(block.frames.data)
-        SinkEngine.accept(self, block)
-        waiting, work = self.waiting, self._work
-        if self._stores and len(waiting) == 1 and self.state not in OVER:  # else others wait for room
-            work.store(waiting)
-        if self._bounded and ((reason := work.full(self.held_bytes, was=self.is_full)) or self.is_full):
+        if self._stores:
+            if self.state in READY and self.trouble is None and not self.waiting and block.frames.count:
+                if rest := self._work.store(block):
+                    self.waiting.extend(rest)
+                if self.state is IDLE:
+                    self.wake()
+            else:
+                SinkEngine.accept(self, block)
+                if len(self.waiting) == 1 and self.state not in OVER:  # else others wait for room
+                    self._store_waiting()
+        else:
+            if self._counts:
+                self.held_bytes += len(block.frames.data)
+            SinkEngine.accept(self, block)
+        if self._bounded and ((reason := self._work.full(self.held_bytes, was=self.is_full)) or self.is_full):
             self.full(reason)
 
     def room(self) -> None:
         """There may be room for what waits."""
         if self.state not in OVER:
             if self._stores:
-                self._work.store(self.waiting)
+                self._store_waiting()
             self.wake()
             self._look_at_room()
+
+    def _store_waiting(self) -> None:
+        waiting = self.waiting
+        while waiting:
+            rest = self._work.store(waiting[0])
+            waiting.popleft()
+            if rest:
+                waiting.extendleft(reversed(rest))
+                return
 
     def retry(self) -> None:
         """Ends a wait for better times, or the sink's rest: there may be something to do."""
@@ -274,26 +297,23 @@ class JobEngine(SinkEngine, Generic[J]):
     # outcomes
 
     def ack(self, block: Block) -> None:
-        self.held_bytes -= len(block.frames.data)
-        self._inlet.ack(block)
+        self._inlet.ack(self.hand_over(block))
 
     def reject(self, block: Block, reason: str) -> None:
-        self.held_bytes -= len(block.frames.data)
-        self._inlet.reject(block, reason)
+        self._inlet.reject(self.hand_over(block), reason)
 
     def fail(self, block: Block, cause: BaseException, done: int = 0) -> None:
-        self.held_bytes -= len(block.frames.data)
-        super().fail(block, cause, done)
+        super().fail(self.hand_over(block), cause, done)
 
     def hand_over(self, block: Block) -> Block:
-        """Its outcome is another's: of the answer that is sent for it."""
-        self.held_bytes -= len(block.frames.data)
+        """It is not held any more. Alone: its outcome is another's, of the answer that is sent for it."""
+        if self._counts:
+            self.held_bytes -= len(block.frames.data)
         return block
 
     def _settle(self, end: JobEnd) -> None:
-        ack = self._inlet.ack
+        ack = self.ack if self._counts else self._inlet.ack
         for block in end.acked:
-            self.held_bytes -= len(block.frames.data)
             ack(block)
         for block, reason in end.rejected:
             self.reject(block, reason)
