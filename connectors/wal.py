@@ -22,6 +22,7 @@ from walflow import (
     Families,
     Guarantee,
     Inlet,
+    Lossless,
     Need,
     Outlet,
     Recalled,
@@ -147,10 +148,12 @@ class Wal(Connector):
                 "logged; 1 MiB and more is several times as fast"
             )
             warnings.append(Risk("many-files", slow))
+        synced = self.sync == "always"
+        delivers, acks = self._delivers(), self._acks()
         return Guarantee(
-            source=self._delivers(),
-            sink=self._acks() + (APPENDED_AGAIN if behind_log and self.sync != "always" else ""),
-            once=behind_log and self.sync == "always",
+            source=Lossless(delivers) if synced and self.on_full == "block" else delivers,
+            sink=Lossless(acks) if synced else acks + (APPENDED_AGAIN if behind_log else ""),
+            once=behind_log and synced,
             warnings=tuple(warnings),
             notes=() if warnings[:1] == [bound] else (bound,),
         )

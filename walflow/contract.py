@@ -60,6 +60,12 @@ class Risk(str):
         return risk
 
 
+class Lossless(str):
+    """A sentence of a `Guarantee` by which no event is lost here, whatever dies. `source`: who sends it keeps it, or
+    learns that it is not acked. `sink`: what an ack means, the receiver has. `walflow check --require` counts on it.
+    A plain string promises less."""
+
+
 def risk_name(warning: str) -> str:
     return warning.name if isinstance(warning, Risk) else "risk"
 
@@ -67,10 +73,10 @@ def risk_name(warning: str) -> str:
 class Guarantee(NamedTuple):
     """The guarantees of a connector, as sentences that `walflow check` prints.
 
-    `source`: which events are safe when they come in. `sink`: what an ack means. `warnings`: risks that an operator
-    should know before the start; `check --strict` fails on them. `notes`: facts to plan with, such as how much disk
-    it may use. A test holds each sentence. `once`: the sink recognises repeated events by their log positions;
-    `check` adds which parts of a path take the positions away.
+    `source`: which events are safe when they come in. `sink`: what an ack means. Each is `Lossless` or a plain
+    string. `warnings`: risks that an operator should know before the start; `check --strict` fails on them. `notes`:
+    facts to plan with, such as how much disk it may use. A test holds each sentence. `once`: the sink recognises
+    repeated events by their log positions; `check` adds which parts of a path take the positions away.
     """
 
     source: str = ""

@@ -3,7 +3,7 @@ from typing import ClassVar, Final
 
 from pydantic import Field, field_validator
 
-from walflow import CodecUse, Connector, Families, Family, Guarantee, Ports, Risk, Traits
+from walflow import CodecUse, Connector, Families, Family, Guarantee, Lossless, Ports, Risk, Traits
 from walflow.net import REQUEST_FAMILIES, Address, parse_address
 
 PORT: Final = 53
@@ -47,11 +47,15 @@ class DnsClientKeys(Connector):
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = [] if behind_log else [Risk("no-log", "lookups that are not answered when walflow stops are lost")]
         return Guarantee(
-            source="the event of a lookup is acked once its answer is. If a sink fails the answer, a log upstream "
-            "sends the event again, and the name is looked up again",
-            sink="a name that does not exist, or has no record of the type, is rejected. A lookup without an answer "
-            "in time is made again. It fails when other names have answers and it has none, three times: a log "
-            "upstream sends its event again",
+            source=Lossless(
+                "the event of a lookup is acked once its answer is. If a sink fails the answer, a log upstream "
+                "sends the event again, and the name is looked up again"
+            ),
+            sink=Lossless(
+                "a name that does not exist, or has no record of the type, is rejected. A lookup without an answer "
+                "in time is made again. It fails when other names have answers and it has none, three times: a log "
+                "upstream sends its event again"
+            ),
             warnings=tuple(warnings),
         )
 

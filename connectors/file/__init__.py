@@ -13,7 +13,7 @@ from connectors.file.file_source import read
 from connectors.file.follow import Following, fixed_part, follow, leads_to, may_be_compressed
 from connectors.file.output import Output
 from connectors.file.overwritten_file import FilePlace, OverwrittenFile
-from walflow import Claim, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size
+from walflow import Claim, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Risk, Size
 from walflow.files import RealDisk, directory, made_directory, readable_file, writable_file
 
 __all__ = ["File"]
@@ -221,7 +221,7 @@ class File(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         if self.follow:
-            return Guarantee(source=_followed(self.path) + self._disposal())
+            return Guarantee(source=Lossless(_followed(self.path) + self._disposal()))
         if self.mode == "read":
             return Guarantee(
                 source=f"{self.path} is read from its beginning at every start: events that were read before a "
@@ -236,9 +236,8 @@ class File(Connector):
         )
         others = "another process cuts, replaces or removes"
         if self.mode == "append":
-            return Guarantee(
-                sink=f"{ack}, until {others} the file. {_after_a_crash(behind_log, synced)}", once=behind_log
-            )
+            promised = f"{ack}, until {others} the file. {_after_a_crash(behind_log, synced)}"
+            return Guarantee(sink=Lossless(promised) if synced else promised, once=behind_log)
         if self.mode == "overwrite":
             torn = "After kill -9 the last line may be torn, with older content of the file after it"
             over = (

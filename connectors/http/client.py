@@ -5,7 +5,7 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.http.families import CLIENT
 from connectors.http.media_types import MediaTypes, MimeMapping, check
-from walflow import Codec, CodecUse, Families, Guarantee, Need, Ports, Risk, Size, Traits
+from walflow import Codec, CodecUse, Families, Guarantee, Lossless, Need, Ports, Risk, Size, Traits
 from walflow.net import (
     HTTP,
     Address,
@@ -183,15 +183,17 @@ class HttpClientKeys(AtUrl):
         source = ""
         if self.responses:
             answered += ", and the events of the answer are acked"
-            source = (
+            source = Lossless(
                 "the events of a request are acked once those of its answer are. If a sink fails these, the request "
                 "fails: a log upstream sends it again, with the same Idempotency-Key"
             )
         return Guarantee(
             source=source,
-            sink=f"an event is acked when {answered}. An event that is answered with 4xx is rejected "
-            "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with the "
-            "same Idempotency-Key, unless a restart or a failure divides a batch in another way",
+            sink=Lossless(
+                f"an event is acked when {answered}. An event that is answered with 4xx is rejected "
+                "(not with 408, 425 or 429). Any other request is sent again, so the server may get it twice: with "
+                "the same Idempotency-Key, unless a restart or a failure divides a batch in another way"
+            ),
             warnings=tuple(warnings),
         )
 

@@ -7,7 +7,7 @@ from connectors.http.body import BodyLimits
 from connectors.http.families import SERVER
 from connectors.http.keys import LOGGED
 from connectors.http.media_types import MimeMapping, check
-from walflow import Codec, CodecUse, Families, Guarantee, Need, Risk, Size, Traits
+from walflow import Codec, CodecUse, Families, Guarantee, Lossless, Need, Risk, Size, Traits
 from walflow.net import (
     HTTP,
     AtUrl,
@@ -183,4 +183,6 @@ class HttpServerKeys(AtUrl, Exposed):
             'events of the request are acked, with "answer": "taken" before. An event whose request has no client '
             "any more, or has its answer, is dropped, acked and counted"
         )
-        return Guarantee(source=source, sink=sink, warnings=tuple(warnings))
+        return Guarantee(
+            source=source if self.answer == "taken" else Lossless(source), sink=sink, warnings=tuple(warnings)
+        )

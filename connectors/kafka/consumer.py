@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from connectors.kafka.families import CONSUMER
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Families, Guarantee, Ports, Traits
+from walflow import Families, Guarantee, Lossless, Ports, Traits
 
 INTERVAL: Final = 5_000_000_000  # nanoseconds, as librdkafka's own
 DEFAULTS: Final[Mapping[str, Option]] = {
@@ -98,10 +98,12 @@ class KafkaConsumerKeys(KafkaConnector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="each message is sent until every sink has acked or rejected it, also after a failure of a sink. "
-            "Its offset is committed only then, and only when those of all messages before it in its partition are. "
-            "After a crash of walflow, or when another member of the group gets the partition, the messages behind "
-            "the last commit come again",
+            source=Lossless(
+                "each message is sent until every sink has acked or rejected it, also after a failure of a sink. "
+                "Its offset is committed only then, and only when those of all messages before it in its partition "
+                "are. After a crash of walflow, or when another member of the group gets the partition, the messages "
+                "behind the last commit come again"
+            ),
             warnings=tuple(self.warnings()),
         )
 

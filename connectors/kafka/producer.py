@@ -5,7 +5,7 @@ from pydantic import Field, field_validator
 
 from connectors.kafka.families import PRODUCER
 from connectors.kafka.settings import KafkaConnector, Option, check_options
-from walflow import Families, Guarantee, Ports, Risk
+from walflow import Families, Guarantee, Lossless, Ports, Risk
 
 
 class KafkaProducerKeys(KafkaConnector):
@@ -40,9 +40,11 @@ class KafkaProducerKeys(KafkaConnector):
             lost = "what no broker has taken when walflow stops is lost: put a log upstream, which sends it again"
             warnings.append(Risk("no-log", lost))
         return Guarantee(
-            sink="an event is acked when all in-sync replicas of its partition have its message. An event that no "
-            "broker will take (it is too large, its partition does not exist) is rejected. Any other is sent until "
-            "it is taken: after a restart or a failure its message may be there twice",
+            sink=Lossless(
+                "an event is acked when all in-sync replicas of its partition have its message. An event that no "
+                "broker will take (it is too large, its partition does not exist) is rejected. Any other is sent "
+                "until it is taken: after a restart or a failure its message may be there twice"
+            ),
             warnings=tuple(warnings),
         )
 

@@ -20,6 +20,7 @@ from walflow import (
     Inlet,
     JobEnd,
     JobSink,
+    Lossless,
     Outlet,
     Ports,
     SinkWork,
@@ -58,10 +59,14 @@ class Kv(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            source="the event of a command is acked once its answer is. If a sink fails the answer, a log upstream "
-            "sends the event again, and the command is carried out again",
-            sink="a command is carried out and on disk before it is answered. After a crash, commands that were not "
-            "answered may have been carried out: behind a log they are carried out again",
+            source=Lossless(
+                "the event of a command is acked once its answer is. If a sink fails the answer, a log upstream "
+                "sends the event again, and the command is carried out again"
+            ),
+            sink=Lossless(
+                "a command is carried out and on disk before it is answered. After a crash, commands that were not "
+                "answered may have been carried out: behind a log they are carried out again"
+            ),
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:

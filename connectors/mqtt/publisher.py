@@ -4,7 +4,7 @@ from pydantic import Field, field_validator
 
 from connectors.mqtt.families import PUBLISHER
 from connectors.mqtt.settings import MqttConnector, check_topic
-from walflow import Families, Guarantee, Ports, Risk
+from walflow import Families, Guarantee, Lossless, Ports, Risk
 
 
 class MqttPublisherKeys(MqttConnector):
@@ -50,8 +50,10 @@ class MqttPublisherKeys(MqttConnector):
             )
             warnings.append(Risk("no-log", lost))
         return Guarantee(
-            sink="an event is acked when the broker has answered its message "
-            f"({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no answer is sent again, "
-            "so the broker may get it twice",
+            sink=Lossless(
+                "an event is acked when the broker has answered its message "
+                f"({'PUBACK' if self.qos == 1 else 'PUBCOMP'}). What has no answer is sent again, "
+                "so the broker may get it twice"
+            ),
             warnings=tuple(warnings),
         )

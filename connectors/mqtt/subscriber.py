@@ -4,7 +4,7 @@ from pydantic import Field, field_validator, model_validator
 
 from connectors.mqtt.families import SUBSCRIBER
 from connectors.mqtt.settings import MqttConnector, check_topic
-from walflow import Families, Guarantee, Ports, Risk, Traits
+from walflow import Families, Guarantee, Lossless, Ports, Risk, Traits
 
 
 class MqttSubscriberKeys(MqttConnector):
@@ -75,9 +75,11 @@ class MqttSubscriberKeys(MqttConnector):
         answer = "PUBACK" if self.qos == 1 else "PUBACK or PUBREC"
         twice = " A broken connection makes no message with QoS 2 come twice." if self.qos == 2 else ""
         return Guarantee(
-            source="each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then "
-            f"the broker gets its {answer}. The broker keeps it meanwhile, also over a crash of walflow, and may "
-            f"send it twice.{twice} Messages that were published with QoS 0 are lost while walflow is away, and "
-            "where the flow accepts none",
+            source=Lossless(
+                "each message with QoS 1 or 2 is sent until every sink has acked or rejected it, and only then "
+                f"the broker gets its {answer}. The broker keeps it meanwhile, also over a crash of walflow, and may "
+                f"send it twice.{twice} Messages that were published with QoS 0 are lost while walflow is away, and "
+                "where the flow accepts none"
+            ),
             warnings=tuple(warnings),
         )

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from connectors.postgres.schema import FRONTIER, WantedTable
 from connectors.postgres.server import PostgresServer
 from connectors.postgres.table import PostgresTable
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Risk, Traits
+from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Risk, Traits
 from walflow.net import Secret, credentials_written
 from walflow.tables import TABLE_FAMILIES, WHOLE, Column, columns_of, run_table
 
@@ -97,7 +97,7 @@ class Postgres(Connector):
                 )
             )
         return Guarantee(
-            sink=(
+            sink=Lossless(
                 "an event is acked once its row is committed, as safe as the server's `synchronous_commit` says, "
                 "and `on` at least"
             ),

@@ -3,7 +3,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from walflow import CodecUse, Families, Guarantee, Need, Ports, Risk, Traits
+from walflow import CodecUse, Families, Guarantee, Lossless, Need, Ports, Risk, Traits
 from walflow.net import (
     HTTP,
     REQUEST_FAMILIES,
@@ -81,8 +81,10 @@ class SchemaRegistryKeys(AtUrl):
         if not behind_log:
             warnings.append(Risk("no-log", "events that are held when walflow stops are lost"))
         return Guarantee(
-            source="an event is acked once what was made of it is",
-            sink="an event whose schema the registry does not know, or that is not of its schema, is rejected. While "
-            "the registry is away, events whose schema is not known yet are held",
+            source=Lossless("an event is acked once what was made of it is"),
+            sink=Lossless(
+                "an event whose schema the registry does not know, or that is not of its schema, is rejected. While "
+                "the registry is away, events whose schema is not known yet are held"
+            ),
             warnings=tuple(warnings),
         )

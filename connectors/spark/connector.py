@@ -14,7 +14,7 @@ from connectors.spark.serve.secret import Token, find_token
 from connectors.spark.settings import SparkSettings
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
-from walflow import Guarantee, HostSettings, Inlet, Need, Objection, Outlet, Risk, Traits
+from walflow import Guarantee, HostSettings, Inlet, Lossless, Need, Objection, Outlet, Risk, Traits
 from walflow.delivery import Arriving
 from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
 from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
@@ -67,11 +67,15 @@ class Spark(SparkConfig):
         if self.socket_url is not None:
             warnings.append(Risk("unconfirmed", f"{self.socket_url} gives each event {PROMISE}"))
         return Guarantee(
-            source="each batch of a query on Spark is taken once, even if Spark sends it again. Its rows are sent to "
-            "every sink that the pipelines choose for them, and again after a failure or a restart, until that sink "
-            "has acked or rejected them. A sink may get them twice. They are never lost",
-            sink="an event is acked once it is in the log and fdatasync returned, and stays there until "
-            f"{self._readers()} committed it",
+            source=Lossless(
+                "each batch of a query on Spark is taken once, even if Spark sends it again. Its rows are sent to "
+                "every sink that the pipelines choose for them, and again after a failure or a restart, until that "
+                "sink has acked or rejected them. A sink may get them twice. They are never lost"
+            ),
+            sink=Lossless(
+                "an event is acked once it is in the log and fdatasync returned, and stays there until "
+                f"{self._readers()} committed it"
+            ),
             once=behind_log,
             warnings=tuple(warnings),
             notes=(

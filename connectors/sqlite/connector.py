@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.sqlite.table import SqliteTable, columns_in
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Need, Outlet, Ports, Traits
+from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Traits
 from walflow.files import writable_file
 from walflow.tables import TABLE_FAMILIES, WHOLE, CannotUse, Column, columns_of, run_table
 
@@ -51,7 +51,8 @@ class Sqlite(Connector):
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         return Guarantee(
-            sink="an event is acked once its row is committed and synced (`synchronous = FULL`)", once=behind_log
+            sink=Lossless("an event is acked once its row is committed and synced (`synchronous = FULL`)"),
+            once=behind_log,
         )
 
     def needs(self) -> Sequence[Need]:

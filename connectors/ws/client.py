@@ -9,7 +9,7 @@ from websockets.uri import WebSocketURI, parse_uri
 from connectors.ws.acks import MessagesPonged, MessagesReturned, MessagesWritten
 from connectors.ws.config import WEBSOCKET, Ws
 from connectors.ws.wire import printable
-from walflow import Families, Guarantee, Inlet, Need, Outlet, Risk, Size
+from walflow import Families, Guarantee, Inlet, Lossless, Need, Outlet, Risk, Size
 from walflow.net import (
     CLIENT_FAMILIES,
     Address,
@@ -144,7 +144,7 @@ class WsClientKeys(AtUrl, Ws):
             warnings += [LOSES_LITTLE] if behind_log else []
         else:
             returned = f"it, or its {self.id_field}" if self.id_field else "it, byte for byte and in order"
-            sink = (
+            sink = Lossless(
                 f"an event is acked when the peer has returned {returned}. What is not back when the connection ends "
                 "is sent again on the next one; what is not back within echo_timeout fails. "
                 "So the peer may get an event twice"

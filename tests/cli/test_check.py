@@ -158,6 +158,21 @@ def test_json() -> None:
         "sink": {"connector": "server::wal", "port": "in", "guarantee": "on disk"},
         "may_come_twice": [],
         "appended_once": "",
+        "dead_letters": "",
+        "short_of": {
+            "at-least-once": [
+                "tcp_server: as safe as TCP",
+                "wal: on disk",
+                "an event that wal rejects is dropped: a link from its `err` keeps it",
+            ],
+            "once": [],
+            "once-from-source": [
+                "tcp_server: as safe as TCP",
+                "wal: on disk",
+                "an event that wal rejects is dropped: a link from its `err` keeps it",
+                "wal cannot tell an event that comes to tcp_server again from a new one",
+            ],
+        },
         "ends_in_log": True,
     }
     assert found["warnings"] == [{"connector": "server::wal", "name": "risk", "message": "takes 102400 bytes"}]
@@ -260,7 +275,7 @@ def test_an_arg_of_a_script_is_given_by_set() -> None:
 def test_what_only_a_flow_has_is_refused_for_a_script() -> None:
     result = check(write("event", "s.tremor"), "--environment")
     assert result.exit_code == 2
-    assert "are for flows" in result.stderr
+    assert "--engine are for" in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_a_script_beside_a_flow_file() -> None:

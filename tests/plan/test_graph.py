@@ -20,6 +20,10 @@ class Log(Both):
     traits: ClassVar[Traits] = Both.traits._replace(transactional=True)
 
 
+class Answering(Both):
+    traits: ClassVar[Traits] = Both.traits._replace(answers=True)
+
+
 class Sink(Both):
     ports: ClassVar[Ports] = Ports(("in",), ("err",))
 
@@ -29,7 +33,8 @@ def node(name: str) -> NodeId:
 
 
 def graph(*chains: str) -> Graph:
-    """`S -> p -> K/err`: a name of L is a log, one of K a sink with an err port, other capitals both."""
+    """`S -> p -> K/err`: a name of L is a log, one of K a sink with an err port, one of A gives answers alone, other
+    capitals both."""
     links: list[Link] = []
     names: dict[str, None] = {}
     for chain in chains:
@@ -37,7 +42,7 @@ def graph(*chains: str) -> Graph:
         names |= {name: None for name, _, _ in ends}
         for (source, _, port), (target, _, _) in pairwise(ends):
             links.append(Link(node(source), port or "out", node(target), "in"))
-    kinds = {"L": Log, "K": Sink}
+    kinds = {"L": Log, "K": Sink, "A": Answering}
     connectors = [
         ConnectorPlan(node(name), "test", kinds.get(name[0], Both)(), None, None, None)
         for name in names
@@ -84,6 +89,14 @@ def test_sources_of(sink: str, sources: str) -> None:
 def test_behind_a_log() -> None:
     seed = graph(*SEED)
     assert [name for name in "TLKS" if seed.behind_log(node(name))] == ["T", "K", "S"]
+
+
+def test_a_log_before_what_gives_answers_sends_again_to_the_sinks_behind_it() -> None:
+    assert graph("L -> a -> A", "A -> b -> S").behind_log(node("S"))
+    assert graph("L -> a -> A", "A -> b -> A2", "A2 -> c -> S").behind_log(node("S"))
+    assert not graph("T -> a -> A", "A -> b -> S").behind_log(node("S"))
+    assert not graph("L -> a -> T", "T -> b -> S").behind_log(node("S"))
+    assert not graph("A -> a -> A2", "A2 -> b -> A").behind_log(node("A"))
 
 
 def test_what_a_sink_rejects_is_still_its_sources_event() -> None:

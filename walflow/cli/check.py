@@ -26,9 +26,32 @@ def _list_warnings(asked: bool) -> None:
     raise typer.Exit()
 
 
+def _requirements(texts: list[str] | None) -> list[str] | None:
+    from walflow.cli.required import Requirement
+
+    for text in texts or ():
+        try:
+            Requirement.of(text)
+        except ValueError as wrong:
+            raise typer.BadParameter(str(wrong)) from None
+    return texts
+
+
 def check(
     files: Annotated[list[Path], typer.Argument(help="Flow files, checked together, as `run` would start them.")],
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are warnings.")] = False,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="LEVEL[=FLOW/SINK]",
+            callback=_requirements,
+            help="Exit with code 1 if a path promises less than this. `at-least-once`: no event is lost on any path, "
+            "whatever dies. `once`: and each position of a log comes to each sink behind it once; a log before the "
+            "sink is needed. `once-from-source`: and what a source sends again is known to the log. `=FLOW/SINK`: of "
+            "the paths to this sink alone. Error records are asked to come at least once. Repeatable.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document, for scripts and editors.")
     ] = False,
@@ -110,6 +133,7 @@ def check(
     from walflow.cli.environment import environment_document, environment_lines, tried
     from walflow.cli.findings import document, exit_code, probe, report, sources
     from walflow.cli.promises import promises
+    from walflow.cli.required import Requirement, judge, required_document
     from walflow.cli.restart_changes import ask, changes, running_document, running_lines
     from walflow.diagnostics import in_order, render
     from walflow.plan import load
@@ -129,8 +153,10 @@ def check(
         typer.echo(f"walflow: --workdir {workdir}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
     if is_filter(files, FilterOptions()):
-        if spark or environment or running or engine != DAEMON:
-            raise typer.BadParameter("--spark, --environment, --running and --engine are for flows, not for a script")
+        if spark or environment or running or require or engine != DAEMON:
+            raise typer.BadParameter(
+                "--spark, --environment, --running, --require and --engine are for flows, not for a script"
+            )
         raise typer.Exit(
             check_filters([Path(one) for one in found_at], args, as_json=as_json, python=python, strict=strict)
         )
@@ -148,6 +174,10 @@ def check(
         diagnostics = in_order([*diagnostics, *objections])
         assembly = None if objections else assembly
     promised = promises(assembly) if assembly else None
+    judged = (
+        [judge(Requirement.of(one), promised, assembly) for one in require or ()] if promised and assembly else []
+    )
+    diagnostics = [*diagnostics, *(finding for one in judged for finding in one.findings)]
     found = tried(assembly) if environment and assembly else []
     differences = changes(now, assembly) if now is not None and assembly else []
     if python:
@@ -156,6 +186,7 @@ def check(
         typer.echo("\n".join(sources(assembly)) if assembly else "", nl=assembly is not None)
     elif as_json:
         more: dict[str, object] = {"environment": environment_document(found)} if environment else {}
+        more |= {"required": required_document(judged)} if require else {}
         more |= {"running": running_document(differences)} if running else {}
         typer.echo(json.dumps(document(diagnostics, promised) | more, indent=2))
     else:
@@ -166,6 +197,6 @@ def check(
             Console(highlight=False, soft_wrap=True).print(*running_lines(differences), sep="\n")
     if any(one.wrong for one in found):
         raise typer.Exit(EX_UNAVAILABLE)
-    if assembly is not None and any(not one.stays for one in differences):
+    if assembly is not None and (any(not one.stays for one in differences) or any(not one.holds for one in judged)):
         raise typer.Exit(EX_FINDINGS)
     raise typer.Exit(exit_code(assembly, diagnostics, promised, strict=strict))

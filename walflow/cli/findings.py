@@ -83,6 +83,8 @@ def _path(promise: Promise, said: dict[str, str]) -> list[Text]:
         lines.append(Text(f"    {path.sink.name}: {_once(promise.sink, path.sink.name, said)}"))
     if promise.once:
         lines.append(Text(f"    {path.sink.name}: {_once(promise.once, path.sink.name, said)}"))
+    if promise.dead_letters:
+        lines.append(Text(f"    {path.sink.name}: {promise.dead_letters}"))
     lines += [Text(f"    {path.sink.name}: an event may still come twice: {why}") for why in promise.repeats]
     if promise.ends_in:
         lines.append(Text(f"    {path.sink.name} {promise.ends_in}: here one ack domain ends and the next begins"))
@@ -156,5 +158,7 @@ def _promise(promise: Promise) -> dict[str, object]:
         "sink": {"connector": str(path.sink), "port": path.links[-1].target_port, "guarantee": promise.sink},
         "may_come_twice": promise.repeats,
         "appended_once": promise.once,
+        "dead_letters": promise.dead_letters,
+        "short_of": {level.value: [*reasons] for level, reasons in promise.short_of.items()},
         "ends_in_log": bool(promise.ends_in),
     }

@@ -4,17 +4,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from walflow.cli.levels import PromiseLevel, lost_state, short_of
+from walflow.cli.repeats import WayFromLog, listed, recognises, stored_again, taken_away
 from walflow.codecs import GIVE_ANY_BYTE
-from walflow.contract import Connector, Guarantee, Risk, risk_name
+from walflow.contract import Guarantee, Risk, risk_name
 from walflow.framing import WHOLE
 from walflow.plan import Assembly, NodeId
-from walflow.plan.assembly import ERR, ConnectorPlan, StateDomain
+from walflow.plan.assembly import ERR, ConnectorPlan
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
 from walflow.roles import type_of
-from walflow_kernel.windows.frame import WINDOWS
 
 STATE_IN_MEMORY: Final = "state-in-memory"
 MOST_PATHS = 200  # a flow of a few diamonds has thousands
@@ -23,7 +25,8 @@ MOST_PATHS = 200  # a flow of a few diamonds has thousands
 class Promise(NamedTuple):
     """One ack domain: from a source to a sink that acks to it. `ends_in`: the sink is also the source of the next
     domain, and this is what it is. `repeats`: the reasons why events of a log may come twice to a sink that
-    recognises repeats. `once`: a sentence, where a log recognises all that a log sends again."""
+    recognises repeats. `once`: a sentence, where a log, or a table, recognises all that a log sends again.
+    `dead_letters`: what becomes of what a table rejects. `short_of`: why it promises less than each level."""
 
     path: Path
     source: str
@@ -31,6 +34,8 @@ class Promise(NamedTuple):
     ends_in: str
     repeats: Sequence[str]
     once: str = ""
+    dead_letters: str = ""
+    short_of: Mapping[PromiseLevel, Sequence[str]] = MappingProxyType({})
 
 
 class PathPromises(NamedTuple):
@@ -105,7 +110,7 @@ def _behind(one: SeenConnector) -> list[NodeId]:
 
 def _where_it_forgets(one: SeenConnector) -> list[str]:
     behind = _behind(one)
-    where = f"its events go to {_listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
+    where = f"its events go to {listed(behind, 'and')}" if len(behind) > 1 else f"{behind[0].name} is no log"
     return [f"here a restart forgets all its keys, because {where}; a `wal` as the only sink would give them back"]
 
 
@@ -193,7 +198,7 @@ def _behind_the_log(paths: Sequence[Path], words: Mapping[NodeId, Guarantee], gr
                 found.setdefault((node, log), []).append(sink)
     return [
         f"{node}: it may stand before {log.name}, if {log.name} need not keep what it takes out. Behind {log.name}, "
-        f"{_listed(sorted(set(sinks)))} cannot recognise what {log.name} sends again"
+        f"{listed(sorted(set(sinks)))} cannot recognise what {log.name} sends again"
         for (node, log), sinks in sorted(found.items())
     ]
 
@@ -220,31 +225,11 @@ def _unlinked(assembly: Assembly) -> list[str]:
             left.setdefault(node.flow, []).append(node)
     return [
         (
-            f"{flow}: an event that {_listed(nodes, 'or')} rejects is logged, counted and dropped; "
+            f"{flow}: an event that {listed(nodes, 'or')} rejects is logged, counted and dropped; "
             "a link from its `err` keeps it"
         )
         for flow, nodes in left.items()
     ]
-
-
-def lost_state(domain: StateDomain) -> str:
-    names = [f"`{name}`" for name in domain.keeps if WINDOWS not in name]
-    several = len(names) > 1
-    lost = (
-        "and with %s the results that no sink has acked. If %s must survive, run the pipeline on Spark: "
-        '`#!config engine = "spark"`'
-    )
-    if len(names) == len(domain.keeps):
-        listed = f"scripts {', '.join(names[:-1])} and {names[-1]} keep" if several else f"script {names[0]} keeps"
-        return (
-            f"{listed} `state` in memory, and an event is acked once it is in it. When walflow stops or dies, the "
-            f"state is lost, {lost % ('it', 'it')}"
-        )
-    what = "windows, and `state` of scripts, are" if names else "windows are"
-    return (
-        f"{what} in memory, and an event is acked once a window holds it. When walflow stops or dies, the open "
-        f"windows are lost (`walflow run --flush` closes them at a stop), {lost % ('them', 'they')}"
-    )
 
 
 def _guarantee(graph: Graph, node: NodeId) -> Guarantee:
@@ -264,17 +249,45 @@ def _promise(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> Promis
         if sink.traits.positions
         else f"is a buffer in memory{_results_of(path.sink)}, which is lost with walflow"
     )
-    repeats = _repeats(path, words, graph) if words[path.sink].once else []
-    logs = graph.logs_behind(path)
-    known = bool(logs) and not repeats and all(_recognises(log, path.sink, words, graph) for log in logs)
+    logs = sorted(graph.logs_behind(path))
+    repeats = _repeats(path, logs, words, graph) if words[path.sink].once else []
+    known = bool(logs) and all(recognises(log, path.sink, words, graph) for log in logs)
     say: Callable[[str], str] = from_a_file
     if sink.traits.frontier:
         say = into_a_table
     elif graph.connectors[path.source].connector.traits.positions:
         say = in_a_row
-    once = say(_listed(sorted(logs))) if known else ""
+    once = say(listed(logs)) if known else ""
     return Promise(
-        path, words[path.source].source, words[path.sink].sink, kept if sink.traits.forwards else "", repeats, once
+        path,
+        words[path.source].source,
+        words[path.sink].sink,
+        kept if sink.traits.forwards else "",
+        repeats,
+        once,
+        dead_letters(path, graph) if known and sink.traits.frontier else "",
+        short_of(path, words, graph),
+    )
+
+
+def _repeats(path: Path, logs: Sequence[NodeId], words: Mapping[NodeId, Guarantee], graph: Graph) -> list[str]:
+    """Why an event may come twice to a sink that recognises repeats."""
+    return [
+        reason
+        for log in logs
+        for reason in (*stored_again(log, words, graph), *taken_away(WayFromLog(log, path.sink, graph)))
+    ]
+
+
+def dead_letters(path: Path, graph: Graph) -> str:
+    """Of a sink with a frontier: what becomes of what it rejects."""
+    begin = graph.err_of(path.sink)
+    sinks = sorted(graph.sinks_from(begin))
+    if not sinks:
+        return f"an event that {path.sink.name} rejects is dropped: nothing is linked to its `err`"
+    return (
+        f"an event that {path.sink.name} rejects comes to {listed(sinks)} at least once: its error record is acked "
+        "there before its position is stored here"
     )
 
 
@@ -299,105 +312,6 @@ def from_a_file(file: str) -> str:
     )
 
 
-def _recognises(source: NodeId, sink: NodeId, words: dict[NodeId, Guarantee], graph: Graph) -> bool:
-    """Whether the sink is a log, or has a frontier, and does not store again what the source,
-    a log or a file upstream, sends again."""
-    knows = graph.connectors[sink].connector
-    if not (words[sink].once and (knows.traits.positions or knows.traits.frontier)):
-        return False
-    if knows.traits.frontier:
-        return graph.connectors[source].connector.traits.positions and graph.is_straight(sink)
-    if graph.connectors[source].connector.traits.positions:
-        return graph.is_straight(sink)
-    return graph.connectors[source].connector.has_offsets() and graph.is_straight_from_files(sink)
-
-
-def _repeats(path: Path, words: dict[NodeId, Guarantee], graph: Graph) -> list[str]:
-    """The parts of the path that take away the positions by which the sink recognises events."""
-    reasons: list[str] = []
-    logs = sorted(graph.logs_behind(path))
-    for log in logs:
-        name = log.name
-        for before in sorted(graph.sources_of(log)):
-            if _recognises(before, log, words, graph):
-                continue
-            if graph.connectors[before].connector.resends():
-                again = f"events that {before.name} sends again after a crash or a failure"
-                reasons.append(f"{again} are stored in {name} again, as other events")
-            elif not graph.sole_path(before, log):
-                reasons.append(
-                    f"there are several ways from {before.name} to {name}, which stores an event by each of them"
-                )
-        way = WayFromLog(log, path.sink, graph)
-        reasons += next((clause.says(way) for clause in TAKEN_AWAY if clause.holds(way)), ())
-    return reasons
-
-
-class WayFromLog(NamedTuple):
-    """From a log, or a file that is followed, to a sink that recognises repeats."""
-
-    log: NodeId
-    sink: NodeId
-    graph: Graph
-
-    @property
-    def source(self) -> Connector:
-        return self.graph.connectors[self.log].connector
-
-    @property
-    def to_a_log(self) -> bool:
-        return self.graph.connectors[self.sink].connector.traits.positions
-
-    @property
-    def to_a_frontier(self) -> bool:
-        return self.graph.connectors[self.sink].connector.traits.frontier
-
-
-@dataclass(frozen=True)
-class RepeatClause:
-    """`says`: what of a way of which it `holds` takes the positions away; nothing, if all of it keeps them."""
-
-    holds: Callable[[WayFromLog], bool]
-    says: Callable[[WayFromLog], list[str]]
-
-
-def _no_positions(way: WayFromLog) -> list[str]:
-    why = way.source.why_no_offsets()
-    return [f"{way.log.name} gives events no positions" + (f": {why}" if why else "")]
-
-
-def _lost_on_the_way(way: WayFromLog) -> list[str]:
-    losing = _listed(sorted(way.graph.losing(way.log, way.sink)))
-    return [f"{losing} may take events out of a block from {way.log.name}; this sink then cannot recognise a repeat"]
-
-
-TAKEN_AWAY: Final[Sequence[RepeatClause]] = (  # the first that holds
-    RepeatClause(lambda way: way.source.has_offsets() and way.to_a_log, lambda way: _bent(*way)),
-    RepeatClause(lambda way: not way.source.traits.positions, _no_positions),
-    RepeatClause(
-        lambda way: not way.graph.sole_path(way.log, way.sink),
-        lambda way: [f"several ways lead here from {way.log.name}"],
-    ),
-    RepeatClause(lambda way: way.to_a_log or way.to_a_frontier, lambda way: _bent(*way)),
-    RepeatClause(lambda way: bool(way.graph.losing(way.log, way.sink)), _lost_on_the_way),
-)
-
-
-def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:
-    """Why a log that has one way from another one does not know what that one sends again."""
-    if between := graph.keeping(log, sink):
-        which = _listed(sorted(between))
-        return [
-            (
-                f"{which} may hold events, make one of several or reject them; "
-                f"{sink.name} then does not know their positions"
-            )
-        ]
-    alike = graph.logs_of(sink) if graph.connectors[log].connector.traits.positions else graph.files_of(sink)
-    others = [source for source in sorted(alike) if not graph.straight(source, sink)]
-    return [f"it knows no positions, because of the way from {_listed(others)}"] if others else []
-
-
 def _stops(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[str]:
     """Gates stand at the source: there is one for all its branches, but those of an operator that chooses. A log has
     one for each lane."""
@@ -407,17 +321,17 @@ def _stops(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[st
     sinks = sorted(sink for sink in stops.sinks if source in graph.sources_of(sink))
     sentences = [_choice(source, chooser, graph) for chooser in sorted(stops.choosers)]
     if len(sinks) > 1 or (sinks and sentences):
-        listed = f"{source} sends to {_listed(sinks)}"
-        sentences.append(f"{listed}: while one of them is unavailable, {source.name} sends to none of them")
+        sent = f"{source} sends to {listed(sinks)}"
+        sentences.append(f"{sent}: while one of them is unavailable, {source.name} sends to none of them")
     return sentences
 
 
 def _lanes(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[str]:
     of = {lane: graph.stops([*lane.entries, *graph.err_of(source)]) for lane in planned}
-    listed = "; ".join(_listed(lane.sinks) or lane.name for lane in planned)
+    several = "; ".join(listed(lane.sinks) or lane.name for lane in planned)
     sentences = [
         (
-            f"{source} has {len(planned)} lanes: {listed}. An unavailable sink stops only its own lane, "
+            f"{source} has {len(planned)} lanes: {several}. An unavailable sink stops only its own lane, "
             "until the log is full"
         )
     ]
@@ -428,7 +342,7 @@ def _lanes(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[st
     for sink in sorted({one for stops in of.values() for one in stops.sinks}):
         stopped = [lane for lane, stops in of.items() if sink in stops.sinks and sink not in lane.sinks]
         if stopped:
-            names = _listed([one for lane in stopped for one in lane.sinks])
+            names = listed([one for lane in stopped for one in lane.sinks])
             sentences.append(
                 f"rejected events come to {sink.name}: while it is unavailable, "
                 f"{source.name} does not send to {names} either"
@@ -439,12 +353,7 @@ def _lanes(source: NodeId, graph: Graph, planned: Sequence[LanePlan]) -> list[st
 def _choice(source: NodeId, chooser: Port, graph: Graph) -> str:
     sinks = sorted({sink for exit in graph.exits(chooser) for sink in graph.sinks_behind(exit)})
     plan = graph.choosers[chooser]
-    return plan.operator.choice(str(source), _listed(sinks), f"{chooser.node.name}/{chooser.name}")
-
-
-def _listed(nodes: Sequence[NodeId], last: str = "and") -> str:
-    names = [node.name for node in nodes]
-    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+    return plan.operator.choice(str(source), listed(sinks), f"{chooser.node.name}/{chooser.name}")
 
 
 def chain(path: Path) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Protocol
 
 from pydantic import Field
 
-from walflow.contract import Connector, Guarantee, Inlet, Outlet, Risk
+from walflow.contract import Connector, Guarantee, Inlet, Lossless, Outlet, Risk
 from walflow.errors import WalflowError
 from walflow.families import Families
 from walflow.net.acks import Acks, WhenEchoed, WhenWritten
@@ -82,8 +82,10 @@ class ClientConnector(Connector):
             )
         return Guarantee(
             source=source,
-            sink="an event is acked when the peer has sent it back. Events that are not back when the connection "
-            "ends, or within echo_timeout, fail; then the peer may get them twice",
+            sink=Lossless(
+                "an event is acked when the peer has sent it back. Events that are not back when the connection "
+                "ends, or within echo_timeout, fail; then the peer may get them twice"
+            ),
             warnings=()
             if behind_log
             else (Risk("no-log", "an event that fails is lost: put a log upstream, which sends it again"),),

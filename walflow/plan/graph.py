@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from walflow.lang.config import NodeId
-from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
+from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link, PipelinePlan
 
 
 class Port(NamedTuple):
@@ -63,6 +63,7 @@ class Graph:
 
     def __init__(self, assembly: Assembly) -> None:
         self.connectors: Mapping[NodeId, ConnectorPlan] = {plan.id: plan for plan in assembly.connectors}
+        self.pipelines: Mapping[NodeId, PipelinePlan] = {plan.id: plan for plan in assembly.pipelines}
         self._links: dict[Port, list[Link]] = defaultdict(list)
         for link in assembly.links:
             self._links[Port(link.source, link.source_port)].append(link)
@@ -200,6 +201,9 @@ class Graph:
     def outputs(self, node: NodeId) -> list[Port]:
         return self._outputs(node)
 
+    def is_linked(self, node: NodeId, port: str) -> bool:
+        return Port(node, port) in self._links
+
     def err_of(self, node: NodeId) -> list[Port]:
         """Its err port, if it has one."""
         return [port for port in self._outputs(node) if port.name == ERR]
@@ -212,8 +216,18 @@ class Graph:
         return frozenset(_reach(self._outputs(source), self._forward))
 
     def behind_log(self, sink: NodeId) -> bool:
-        """Whether a source that sends again is upstream. Such a source forgets what `sink` acks."""
-        return any(self.connectors[source].connector.resends() for source in self.sources_of(sink))
+        """Whether a source that sends again is upstream. Such a source forgets what `sink` acks. What only answers has
+        its event acked once the answer is, so a log before it is meant too."""
+        waiting, seen = [sink], {sink}
+        while waiting:
+            for source in self.sources_of(waiting.pop()) - seen:
+                connector = self.connectors[source].connector
+                if connector.resends():
+                    return True
+                seen.add(source)
+                if connector.traits.answers:
+                    waiting.append(source)
+        return False
 
     def sole_path(self, source: NodeId, sink: NodeId) -> bool:
         """Whether no event of `source` comes to `sink` by two ways. Also true if no event comes at all."""
