@@ -311,15 +311,16 @@ async def test_a_bad_line_is_named_and_nothing_is_taken(
             b'{\n"a" 1}',
             {},
             (
-                "event 1: not JSON: unexpected character, expected ':' after key at line 2, column 5 (for an event a "
-                "line, send Content-Type: application/x-ndjson); nothing was taken"
+                "event 1: not JSON: unexpected character at line 2, column 5 (for an event a line, send "
+                "Content-Type: application/x-ndjson); nothing was taken"
             ),
         ),
     ],
 )
 async def test_a_refusal_names_one_line(body: bytes, headers: dict[str, str], error: str) -> None:
     async with serving() as server:
-        assert (await ask(server, body, headers)).body["error"] == error
+        said = str((await ask(server, body, headers)).body["error"])
+        assert said.replace(", expected ':' after key", "") == error  # which orjson 3.10 does not say
 
 
 async def test_on_demand_the_good_ones_are_taken_and_the_bad_ones_listed() -> None:

@@ -35,6 +35,7 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._store = folder / "store"
+        self._runroot = tempfile.mkdtemp()  # podman takes one of at most 50 characters
 
     def __enter__(self) -> Self:
         # crun knows cgroups of version 1 and of version 2, not both at once: it runs where only the first are
@@ -58,6 +59,7 @@ class Engine:
         self._try("rm", "--all", "--force", "--time", "0")
         self._try("rmi", "--all", "--force")
         self._space.terminate()
+        shutil.rmtree(self._runroot, ignore_errors=True)
         self._space.wait(PATIENCE)
         assert self._space.stdout is not None
         self._space.stdout.close()
@@ -86,7 +88,7 @@ class Engine:
         return done.stdout
 
     def _try(self, *command: str) -> subprocess.CompletedProcess[str]:
-        own = ["--root", str(self._store / "root"), "--runroot", str(self._store / "run")]
+        own = ["--root", str(self._store / "root"), "--runroot", self._runroot]
         own += ["--cgroup-manager=cgroupfs", "--events-backend=file"]
         inside = ["nsenter", "--mount", "--target", str(self._space.pid), "podman", *own, *command]
         # The health check runs when it is asked for; podman would have systemd ask.

@@ -26,9 +26,7 @@ def root(tmp_path: Path) -> Path:
     """The files of a Debian for arm64, which nothing has set up, and of our package."""
     copy = tmp_path / "root"
     kept = machine.unpacked("arm64", "bookworm", "python3.11,libstdc++6")
-    subprocess.run(
-        ["cp", "--archive", str(kept), str(copy)], check=True
-    )  # copytree reads /dev/full to its end
+    subprocess.run(["cp", "--archive", str(kept), str(copy)], check=True)  # copytree reads /dev/full to its end
     of = tree.export(tmp_path / "tree", "0.1.0")
     *_, wheel = sorted(wheels.build(of, tmp_path), key=lambda path: path.suffix)
     package = debian.build(of, wheel, tmp_path, debian.SUITES[0], "arm64")

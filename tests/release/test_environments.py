@@ -4,6 +4,7 @@ with the oldest dependencies."""
 import os
 import shutil
 import subprocess
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,13 @@ USES: Final = {
             ),
             FROM,
         ),
+    ],
+    "postgres": [
+        (
+            f'define connector there from postgres with config = {{"dsn": "postgresql://u@{AWAY}/d", '
+            '"table": "t"} end;',
+            TO,
+        )
     ],
     "yaml": [(OUT % ('"yaml"', ""), TO)],
     "hdr": [('define connector here from bench with codec = "json", config = {"path": "events"} end;', FROM)],
@@ -170,7 +178,8 @@ WITHOUT_SPARK: Final = ("tests", "--ignore=tests/cluster", "--ignore=tests/pyspa
 def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
     """All quick tests with each Python, and with the oldest dependencies that pyproject.toml permits,
     or the newest."""
-    found = pythons.find(version, ROOT, tmp_path)
+    short = Path(tempfile.mkdtemp(dir="/var/tmp"))  # the name of a socket has at most 107 characters
+    found = pythons.find(version, ROOT, short, tmp_path)
     if found is None:
         pytest.skip(f"there is no Python {version} here")
     place = tmp_path / "venv"
@@ -183,8 +192,7 @@ def test_other_versions(version: str, versions: str, tmp_path: Path) -> None:
         found.run(*install, "--resolution", versions, f"{ROOT}[{extras}]")
         found.run(*install, "--group", "test")
         options = ["--quiet", "-n", "2", "-p", "no:cacheprovider", *WARNINGS, "--tier", "quick"]
-        # A directory of its own, for with five Pythons what pytest keeps of its last runs filled a disk of 70 GB.
-        found.run(python, "-m", "pytest", *options, f"--basetemp={tmp_path / 'tests'}", *WITHOUT_SPARK)
+        found.run(python, "-m", "pytest", *options, f"--basetemp={short}", *WITHOUT_SPARK)
     finally:
         shutil.rmtree(place, ignore_errors=True)
-        shutil.rmtree(tmp_path / "tests", ignore_errors=True)
+        shutil.rmtree(short, ignore_errors=True)

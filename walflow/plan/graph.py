@@ -216,8 +216,8 @@ class Graph:
         return frozenset(_reach(self._outputs(source), self._forward))
 
     def behind_log(self, sink: NodeId) -> bool:
-        """Whether a source that sends again is upstream. Such a source forgets what `sink` acks. What only answers has
-        its event acked once the answer is, so a log before it is meant too."""
+        """Whether a source that sends again is upstream. Such a source forgets what `sink` acks. An answer's event is
+        acked once the answer is, so a log before what only answers counts."""
         waiting, seen = [sink], {sink}
         while waiting:
             for source in self.sources_of(waiting.pop()) - seen:
