@@ -90,8 +90,10 @@ USES: Final = {
     ],
     "postgres": [
         (
-            f'define connector there from postgres with config = {{"dsn": "postgresql://u@{AWAY}/d", '
-            '"table": "t"} end;',
+            (
+                f'define connector there from postgres with config = {{"dsn": "postgresql://u@{AWAY}/d", '
+                '"table": "t"} end;'
+            ),
             TO,
         )
     ],
