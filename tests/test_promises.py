@@ -28,7 +28,8 @@ from connectors.udp import UdpClient, UdpServer
 from connectors.unix import UnixSocketClient, UnixSocketServer
 from connectors.wal import Wal
 from connectors.ws import WsClient, WsServer
-from walflow.cli.promises import from_a_file, in_a_row, lost_state
+from walflow.cli.levels import lost_state
+from walflow.cli.promises import from_a_file, in_a_row
 from walflow.contract import Connector, risk_name
 from walflow.plan.assembly import StateDomain
 from walflow.testing.sinks import SCENARIOS

@@ -383,7 +383,8 @@ class Upstream(NamedTuple):
     holding it. If only a try shows whether it can, it restores after a backoff, and triggers again when the try
     fails.
 
-    `recalled_by`: for a log, the sources of which it is the only sink, and `Traits.recalls` of each.
+    `recalled_by`: for a log, the sources of which it is the only sink, and `Traits.recalls` of each. `sources`: how
+    many there are.
     """
 
     behind_log: bool = False
@@ -392,6 +393,7 @@ class Upstream(NamedTuple):
     straight_files: bool = False
     replaceable: bool = False
     recalled_by: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    sources: int = 0
 
 
 class Inlet(Half, Protocol):

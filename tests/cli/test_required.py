@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.flows.builder import LOG, NULL, OUT, TCP, flow_of, lines, lines_in, lines_out, pipeline, plain
 from walflow.cli import app

@@ -90,7 +90,10 @@ TAKEN_AWAY: Final[Sequence[RepeatClause]] = (  # the first that holds
 
 def taken_away(way: WayFromLog) -> list[str]:
     """The parts of the way that take away the positions by which the sink recognises events."""
-    return next((clause.says(way) for clause in TAKEN_AWAY if clause.holds(way)), [])
+    for clause in TAKEN_AWAY:
+        if clause.holds(way):
+            return clause.says(way)
+    return []
 
 
 def _bent(log: NodeId, sink: NodeId, graph: Graph) -> list[str]:

@@ -50,6 +50,7 @@ class Wiring:
             sink.upstream = known._replace(
                 behind_log=known.behind_log or nodes.plan.connector.resends(),
                 sole_path=known.sole_path and self._graph.sole_path(node, reached),
+                sources=known.sources + 1,
             )
             source.holders.append(Holder(sink.name, sink.held, sink.outcomes, is_sink=True))
         self._tell_of_recall(nodes)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final, Literal
 
 import structlog
@@ -138,9 +139,13 @@ class Daemon:
         loop.set_exception_handler(on_internal_error)
         # Not `loop.add_signal_handler`: a loop that closes sets SIG_DFL, and what came then killed a daemon that had
         # already stopped. A handler of Python may only wake the loop, for it runs between any two instructions.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._told_to_stop))
-        signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reopen))
+        called = {signal.SIGTERM: self._told_to_stop, signal.SIGINT: self._told_to_stop, signal.SIGHUP: self._reopen}
+
+        def wake(number: int, _frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(called[signal.Signals(number)])
+
+        for number in called:
+            signal.signal(number, wake)
 
     def _start_failed(self) -> None:
         self._exit_code = EX_UNAVAILABLE

@@ -202,11 +202,11 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         return JobEnd(acked, rejected)
 
     def _rests(self, job: TableJob, rest: Rest) -> JobEnd:
-        """Another process writes the events of a log. If there are other logs, they go on."""
+        """Another process writes the events of a log. If other sources come here, they go on."""
         assert job.opens is not None
         log = job.opens.log
         job.rest = None
-        if len(self._writers) == 1:
+        if len(self._resting) + 1 >= self._inlet.upstream.sources:
             return JobEnd(trouble=rest.why)
         self._resting.add(log)
         self._inlet.failed_try(rest.why)

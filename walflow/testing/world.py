@@ -242,7 +242,7 @@ class MemoryInlet(_Half):
         replaceable: bool = False,
     ) -> None:
         super().__init__(scheduler, name, linked)
-        self.upstream = Upstream(behind_log, sole_path, straight, straight_files, replaceable)
+        self.upstream = Upstream(behind_log, sole_path, straight, straight_files, replaceable, sources=1)
         self.encoded = False
         self.remembered: dict[str, Sequence[Recalled]] = {}
         self.acked: list[bytes] = []
