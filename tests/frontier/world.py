@@ -12,6 +12,7 @@ import msgspec
 
 from walflow.frontier import (
     Begin,
+    Confirmed,
     Frontier,
     FrontierBatch,
     FrontierTaken,
@@ -36,6 +37,7 @@ class Transaction(NamedTuple):
     """Rows and what asserts and moves the frontier. It holds the row of the frontier until it lands or dies."""
 
     token: str
+    confirmed: Confirmed
     batch: FrontierBatch
     events: Sequence[int]
 
@@ -49,8 +51,10 @@ class Receiver:
         self.late: Transaction | None = None
 
     def land(self, transaction: Transaction) -> bool:
-        """False: the token is another's, and nothing is stored."""
+        """False: the token is another's, or the receiver went back, and nothing is stored."""
         if self.frontier is None or self.frontier.token != transaction.token:
+            return False
+        if self.frontier.lacks(transaction.confirmed):
             return False
         self.rows.update(transaction.events)
         self.frontier = self.frontier.with_batch(transaction.batch)
@@ -132,6 +136,9 @@ class LogDirectory:
         return other
 
 
+Opening = Generator[Step, Frontier | None, FrontierTaken | LogWentBack | ReceiverWentBack | OtherWriter]
+
+
 class Writer:
     """A process on a directory. `run` makes one step; `taken` once it writes; `end` once it was refused."""
 
@@ -142,9 +149,7 @@ class Writer:
         self.unsure: bool = False  # a COMMIT had no answer
         self._receiver = receiver
         self._world = world
-        self._opening: Generator[Step, Frontier | None, FrontierTaken | LogWentBack | ReceiverWentBack] = opening(
-            directory.keys, directory.view(), lambda: world.time
-        )
+        self._opening: Opening = opening(directory.keys, directory.view(), lambda: world.time)
         self.step: Step | None = next(self._opening)
 
     def advance(self) -> None:
@@ -203,7 +208,7 @@ class Writer:
             low = self.directory.low
             batch = FrontierBatch(term, first, last, settled=low, acked_below=low + 1)
             events = [self.directory.places[position].event for position in range(first, last + 1)]
-            return known, Transaction(self.taken.keys.newest, batch, events)
+            return known, Transaction(self.taken.keys.newest, self.taken.keys.confirmed, batch, events)
         return known, None
 
 

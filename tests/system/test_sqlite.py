@@ -1,6 +1,7 @@
 """A log into a table: each event once, whatever dies."""
 
 import json
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -9,24 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.builder import TCP, flow_of, lines_out, plain
+from tests.flows.builder import TCP, flow_of, lines, lines_out, plain
+from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
 from tests.system.warm import said
 from walflow.disk import RealDisk
 from walflow.frontier import KeptFrontiers
 
 
-def flow_in(directory: Path, sync: str = "always") -> Path:
+def flow_in(directory: Path, sync: str = "always", *, more: Sequence[str] = ()) -> Path:
+    """`more`: sinks of the log; `away` has a peer that never comes, so the log deletes nothing."""
     file = directory / "flow.troy"
+    others = {
+        "copy": lines_out("file", path="copy.jsonl", mode="append"),
+        "away": lines("tcp_client", url="tcp://127.0.0.1:1"),
+    }
     file.write_text(
         flow_of(
             "tcp -> log -> db",
             "tcp -> tcp",
             "db/err -> bad",
+            *(f"log -> {name}" for name in more),
             tcp=TCP,
             log=plain("wal", path="log", chunk_size=65536, sync=sync),
             db=plain("sqlite", path="out.db", columns={"n": "n"}),
             bad=lines_out("file", path="bad.jsonl", mode="append"),
+            **{name: others[name] for name in more},
         )
     )
     return file
@@ -66,8 +75,8 @@ def refusal(daemon: Daemon) -> str:
             return str(line["reason"])
 
 
-def frontier(directory: Path, command: str) -> str:
-    return said([*WALFLOW, "frontier", command, str(directory / "log"), "main::db"], cwd=ROOT)
+def frontier(directory: Path, command: str, *options: str) -> str:
+    return said([*WALFLOW, "frontier", command, str(directory / "log"), "main::db", *options], cwd=ROOT)
 
 
 def test_each_event_is_a_row_once_over_kills(tmp_path: Path) -> None:
@@ -131,9 +140,23 @@ def test_a_table_that_is_away_holds_its_lane_and_says_why(tmp_path: Path) -> Non
         stored(tmp_path, range(10))
 
 
+BACK = {
+    "--resend": ("the log sends 30 events: 10 are in the table already, 20 are new\n", range(30)),
+    "--keep": (
+        (
+            "the log sends 10 events: 0 are in the table already, 10 are new\n"
+            "lost: 10 positions that the table had confirmed, and that the log does not send\n"
+        ),
+        [*range(10), *range(20, 30)],
+    ),
+}
+
+
 @pytest.mark.nightly  # a minute until the token of the process before is old
-def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path) -> None:
-    flow = flow_in(tmp_path)
+@pytest.mark.parametrize("how", BACK)
+def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path, how: str) -> None:
+    """What is said again is a row once, and the second sink of the log gets nothing again."""
+    flow, (sends, numbers) = flow_in(tmp_path, more=["copy", "away"]), BACK[how]
     with running(flow, tmp_path) as daemon:
         deliver(daemon, range(10))
         stored(tmp_path, range(10))
@@ -150,12 +173,33 @@ def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path)
             "the receiver has confirmed position 20 of this log, and has position 10 now: it was restored"
         )
         daemon.terminate()
-    assert frontier(tmp_path, "accept") == (
-        "main::db goes on although the log or the table went back, once walflow starts again\n"
-    )
-    with running(flow, tmp_path) as daemon:
-        stored(tmp_path, [*range(10), *range(20, 30)])
+    assert frontier(tmp_path, "accept", how, "--dry-run") == f"main::db: {sends}"
+    assert frontier(tmp_path, "accept", how) == f"main::db: {sends}it goes on once walflow starts again\n"
+    with running(flow, tmp_path, admin=LOOPBACK) as daemon:
+        stored(tmp_path, numbers)
+        metrics = Admin(daemon).metrics()
+        assert metrics["walflow_component_lost_events_total", "db"] == 30 - len(numbers)
         assert daemon.terminate() == 0
+    lines = (tmp_path / "copy.jsonl").read_text().splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [*range(30)]
+
+
+def test_a_sink_with_a_new_name_goes_on_where_the_old_one_was(tmp_path: Path) -> None:
+    """The log still has all that the table has."""
+    flow = flow_in(tmp_path, more=["away"])
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10))
+        stored(tmp_path, range(10))
+        assert daemon.terminate() == 0
+    flow.write_text(re.sub(r"\bdb\b(?!\")", "table", flow.read_text()).replace("out.table", "out.db"))
+    said_of = frontier(tmp_path, "move", "main::table")
+    assert said_of == "main::table goes on where main::db was, once walflow starts again\n"
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(10, 20))
+        stored(tmp_path, range(20))
+        assert daemon.terminate() == 0
+    with running(flow_in(tmp_path, more=["away"]), tmp_path) as daemon:
+        assert refusal(daemon).startswith("the sink is called main::table now")
 
 
 @pytest.mark.nightly  # a minute until the token of the process before is old

@@ -3,16 +3,17 @@ commit as the rows. So each position of a log is in the receiver once, whatever 
 
 Read in this order:
 
-    value.py     `Frontier`, what is stored, and how it grows with a commit
-    keys.py      what the log's directory keeps of a receiver: the writer's tokens, and what it has confirmed
-    judge.py     may a writer go on from it? Did the log or the receiver go back, is there another writer?
-    writer.py    the steps of a writer, as a generator that asks: look, take, keep
+    value.py       `Frontier`, what is stored, and how it grows with a commit
+    keys.py        what the log's directory keeps of a receiver: the writer's tokens, and what it has confirmed
+    judge.py       may a writer go on from it? Did the log or the receiver go back, is there another writer?
+    acceptance.py  what the log sends once an operator accepts that
+    writer.py      the steps of a writer, as a generator that asks: look, take, keep
 
 The receiver of `connectors.sqlite` is the example. docs/decisions/0051-the-frontier.md has the reasons.
 """
 
 from walflow.frontier.judge import Fits, LogView, LogWentBack, OtherWriter, ReceiverWentBack, judged
-from walflow.frontier.keys import KeptFrontiers, NotReadable, WriterKeys
+from walflow.frontier.keys import Accepts, KeptFrontiers, NotReadable, RefusedOpening, WriterKeys
 from walflow.frontier.value import Confirmed, Frontier, FrontierBatch
 from walflow.frontier.writer import (
     RENEWED,
@@ -27,11 +28,13 @@ from walflow.frontier.writer import (
     Take,
     after_lost_token,
     opening,
+    refused,
     told,
 )
 
 __all__ = [
     "RENEWED",
+    "Accepts",
     "Begin",
     "Confirmed",
     "Fits",
@@ -48,6 +51,7 @@ __all__ = [
     "Put",
     "ReadFrontier",
     "ReceiverWentBack",
+    "RefusedOpening",
     "Rest",
     "Step",
     "Take",
@@ -55,5 +59,6 @@ __all__ = [
     "after_lost_token",
     "judged",
     "opening",
+    "refused",
     "told",
 ]

@@ -53,10 +53,11 @@ class ReceiverWentBack(NamedTuple):
 
 
 class OtherWriter(NamedTuple):
-    """Another process has the frontier, under a token that is not ours."""
+    """Another process has the frontier, under a token that is not ours; or the sink itself, under another name."""
 
     epoch: int
     beat: int
+    moved_to: str = ""
 
 
 Verdict = Fits | LogWentBack | ReceiverWentBack | OtherWriter
@@ -74,5 +75,5 @@ def judged(frontier: Frontier | None, keys: WriterKeys, log: LogView) -> Verdict
     if log.next <= frontier.highest or log.low < frontier.forgotten or other_event:
         return LogWentBack(frontier.highest, log.next)
     if frontier.token not in keys.tokens:
-        return OtherWriter(frontier.epoch, frontier.beat)
+        return OtherWriter(frontier.epoch, frontier.beat, frontier.moved_to)
     return Fits(frontier)

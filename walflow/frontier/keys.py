@@ -10,7 +10,7 @@ waits as a stranger would.
 import os
 from contextlib import suppress
 from secrets import token_hex
-from typing import Final, Self
+from typing import Final, Literal, Self
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -26,16 +26,34 @@ MOST_TOKENS: Final = (
 )
 
 
+Accepts = Literal["", "log", "resend", "keep"]
+
+
+class RefusedOpening(msgspec.Struct, frozen=True):
+    """Why the sink did not write. `went_back`: which of the two did; neither: another process writes.
+    `seen`: what the receiver had then; None: nothing."""
+
+    went_back: Literal["log", "receiver", "neither"]
+    why: str
+    seen: Frontier | None
+
+
 class WriterKeys(msgspec.Struct, frozen=True):
     """`tokens`: that the receiver may have of us, the newest last. `epoch`: the highest one that it has given us.
-    `confirmed`: the highest position that it has confirmed. An operator has said, `accepts`: the next opening goes on
-    although the log or the receiver went back; `takes`: it does not wait for another writer."""
+    `confirmed`: the highest position that it has confirmed. `refusal`: of the last opening. `moved_from`: the sink's
+    old name, under which the receiver still has the frontier.
+
+    An operator has said, `takes`: the next opening does not wait for another writer; `accepts`: it goes on although
+    the log ("log") or the receiver went back. Then it has what the log still had sent again ("resend"), or not
+    ("keep")."""
 
     tokens: tuple[str, ...] = ()
     epoch: int = 0
     confirmed: Confirmed = Confirmed()
-    accepts: bool = False
+    accepts: Accepts = ""
     takes: bool = False
+    refusal: RefusedOpening | None = None
+    moved_from: str = ""
 
     @property
     def newest(self) -> str:
@@ -49,7 +67,7 @@ class WriterKeys(msgspec.Struct, frozen=True):
     def taken(self, frontier: Frontier) -> Self:
         """The receiver has our newest token, under the epoch that it says."""
         return msgspec.structs.replace(
-            self, tokens=(self.newest,), epoch=frontier.epoch, accepts=False, takes=False
+            self, tokens=(self.newest,), epoch=frontier.epoch, accepts="", takes=False, refusal=None, moved_from=""
         ).told(frontier)
 
     def told(self, frontier: Frontier) -> Self:
@@ -93,6 +111,11 @@ class KeptFrontiers:
         with suppress(FileExistsError):
             self._disk.makedir(self._path)
         replace(DiskFolder(self._disk, self._path), _name(sink), [msgspec.json.encode(keys)])
+
+    def remove(self, sink: str) -> None:
+        folder = DiskFolder(self._disk, self._path)
+        folder.unlink(_name(sink))
+        folder.sync_names()
 
 
 class NotReadable(WalflowError):

@@ -23,6 +23,10 @@ BATCH_EVENTS: Final = 10_000
 TABLE_FAMILIES: Final[Families] = {
     "rows_total": Family("counter", "Rows that were stored in the table."),
     "commits_total": Family("counter", "Transactions that stored rows."),
+    "lost_events_total": Family(
+        "counter",
+        "Positions that the table had confirmed and lost again, and that the log did not send again.",
+    ),
     "known_events_total": Family(
         "counter",
         "Events that were sent again and that the table had already: they were acked and not stored again.",
@@ -92,6 +96,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._rows = inlet.counter("rows_total")
         self._commits = inlet.counter("commits_total")
         self._known = inlet.counter("known_events_total")
+        self._lost = inlet.counter("lost_events_total")
 
     # on the loop
 
@@ -176,6 +181,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             return JobEnd(trouble=self.explain(error))
         if job.rest is not None:
             return self._rests(job, job.rest)
+        if job.opens is not None:
+            self._lost.value += self._writers[job.opens.log].lost
         acked: list[Block] = []
         rejected: list[tuple[Block, str]] = []
         rest: list[Block] = []

@@ -18,14 +18,17 @@ from walflow.frontier import (
     Keep,
     KeptFrontiers,
     LogView,
+    OtherWriter,
     Put,
     ReadFrontier,
+    ReceiverWentBack,
     Rest,
     Step,
     Take,
     WriterKeys,
     after_lost_token,
     opening,
+    refused,
 )
 from walflow.tables.store import TableStore
 
@@ -45,6 +48,7 @@ class LogWriter:
     step: Step | None = None
     told_at: float = 0.0
     renewed_at: float = 0.0
+    lost: int = 0
 
 
 class LogWriters(Generic[R]):
@@ -77,6 +81,8 @@ class LogWriters(Generic[R]):
         if writer is None:
             kept = KeptFrontiers(RealDisk(), directory)
             writer = LogWriter(kept, kept.read(self._sink))
+            if writer.keys.moved_from:
+                self._move(log, writer.keys.moved_from)
             writer.opening = opening(writer.keys, view, time.monotonic)
             writer.step = next(writer.opening)
             self._writers[log] = writer
@@ -92,10 +98,21 @@ class LogWriters(Generic[R]):
                     del self._writers[log]
                     raise FrontierRefused(taken) from None
                 writer.opening = writer.step = None
-                writer.frontier, writer.keys = taken.frontier, taken.keys
+                writer.frontier, writer.keys, writer.lost = taken.frontier, taken.keys, taken.lost
                 return None
             if isinstance(writer.step, Rest):
                 return writer.step
+
+    def _move(self, log: str, old: str) -> None:
+        """From the sink's old name. Who still writes under it is refused."""
+        with self._store.transaction() as undo:
+            found = self._store.read(log, old)
+            if found is None or self._store.read(log, self._sink) is not None:
+                undo()
+                return
+            self._store.write(log, self._sink, found)
+            gone = msgspec.structs.replace(found, token="", epoch=found.epoch + 1, moved_to=self._sink)
+            self._store.write(log, old, gone)
 
     def _answer(self, log: str, writer: LogWriter, step: Step) -> Frontier | None:
         match step:
@@ -140,10 +157,18 @@ class LogWriters(Generic[R]):
         writer = self._writers[log]
         found = self._store.read(log, self._sink)
         if found is None or found.token != writer.frontier.token:
-            raise FrontierRefused(after_lost_token(found, writer.keys))
+            raise self._refused(writer, after_lost_token(found, writer.keys), found)
         if found.lacks(writer.keys.confirmed):
-            raise FrontierRefused(after_lost_token(None, writer.keys))
+            went_back = ReceiverWentBack(found.highest, writer.keys.confirmed.position)
+            raise self._refused(writer, went_back, found)
         return found
+
+    def _refused(
+        self, writer: LogWriter, verdict: ReceiverWentBack | OtherWriter, found: Frontier | None
+    ) -> FrontierRefused:
+        with suppress(OSError):  # for `walflow frontier`; the next start finds it again
+            writer.kept.write(self._sink, refused(writer.keys, verdict, found))
+        return FrontierRefused(verdict)
 
     def stored(self, frontiers: Mapping[str, Frontier]) -> None:
         """They are in the table."""
