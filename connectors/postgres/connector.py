@@ -7,14 +7,14 @@ from pydantic import Field, field_validator, model_validator
 from connectors.postgres.schema import FRONTIER, WantedTable
 from connectors.postgres.server import PostgresServer
 from connectors.postgres.table import PostgresTable
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Risk, Traits
+from walflow import CodecUse, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Risk, Traits
 from walflow.net import Secret, credentials_written
-from walflow.tables import TABLE_FAMILIES, WHOLE, Column, columns_of, run_table
+from walflow.tables import TABLE_FAMILIES, WHOLE, Column, PoisonKey, columns_of, run_table
 
 SCHEMES: Final = ("postgres", "postgresql")
 
 
-class Postgres(Connector):
+class Postgres(PoisonKey):
     """A table of a PostgreSQL server, 12 or newer. Each event becomes a row; with `key`, it replaces the row of the
     same key.
 
@@ -128,4 +128,4 @@ class Postgres(Connector):
         return PostgresTable(PostgresServer(self.dsn, password), self._wanted(), self.delete)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await run_table(inlet, self._table())
+        await run_table(inlet, self._table(), poison_after=self.poison_seconds)

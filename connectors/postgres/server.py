@@ -4,6 +4,7 @@ runs while something is asked."""
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import asyncpg
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 
 CONNECT: Final = 10.0  # seconds
 LIMIT: Final = 30.0  # seconds that the server may take for one answer, or keep a transaction whose client is silent
+SLOW: Final = 5.0  # seconds of waiting, after which the server is asked who holds the lock
 LOCKED: Final = 25.0  # seconds of it that may be spent on the locks of others
 BEGIN: Final = (
     f"BEGIN; SET LOCAL lock_timeout = {LOCKED * 1000:.0f}; "
     f"SET LOCAL idle_in_transaction_session_timeout = {LIMIT * 1000:.0f}"
+)
+HOLDERS: Final = (
+    "SELECT concat_ws(' ', 'process', pid, nullif(application_name, ''), 'of user', usename, client_addr) AS who "
+    "FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) LIMIT 3"
 )
 NOT_HERE: Final = (
     "26000",
@@ -41,6 +47,7 @@ class PostgresServer:
         self._warnings: list[str] = []
         self._pooled = False
         self._begin = BEGIN
+        self._holder = ""  # of a lock that the last slow statement waited for
 
     @property
     def is_open(self) -> bool:
@@ -56,17 +63,37 @@ class PostgresServer:
         if self._loop is None:
             self._loop = asyncio.SelectorEventLoop()
         try:
-            return self._loop.run_until_complete(_all_of(asked))
+            return self._loop.run_until_complete(self._all_of(asked))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             self._pooled |= isinstance(error, asyncpg.PostgresError) and error.sqlstate in NOT_HERE
             self.close()
-            raise CannotUse(told(error)) from error
+            held = self._holder and isinstance(error, asyncpg.LockNotAvailableError)
+            holder = f"; {self._holder}" if held else ""
+            raise CannotUse(told(error) + holder) from error
         except WalflowError:
             self.close()
             raise
 
-    async def connect(self) -> None:
-        connection = await asyncpg.connect(
+    async def _all_of(self, asked: Awaitable[T]) -> T:
+        task = asyncio.ensure_future(asked)
+        done, _ = await asyncio.wait((task,), timeout=SLOW)
+        if not done and self._connection is not None:
+            self._holder = ""
+            with suppress(Exception):  # what is asked decides
+                self._holder = await self._asked_for_holder(self._connection.get_server_pid())
+        return await task
+
+    async def _asked_for_holder(self, waits: int) -> str:
+        """Who holds the lock that a process of the server waits for. While it waits, another connection must ask."""
+        connection = await self._connected()
+        try:
+            found = await connection.fetch(HOLDERS, waits)
+        finally:
+            connection.terminate()
+        return "; ".join(f"the lock is held by {row['who']}" for row in found)
+
+    async def _connected(self) -> "Connection[Record]":
+        return await asyncpg.connect(
             self._dsn,
             password=None if self._password is None else self._password(),
             timeout=CONNECT,
@@ -75,7 +102,9 @@ class PostgresServer:
             statement_cache_size=0 if self._pooled else 100,
             server_settings={"application_name": "walflow"},
         )
-        self._connection = connection
+
+    async def connect(self) -> None:
+        self._connection = connection = await self._connected()
         connection.add_log_listener(self._heard)
         safe = await connection.fetchval("SELECT current_setting('synchronous_commit')") != "off"
         self._begin = BEGIN if safe else f"{BEGIN}; SET LOCAL synchronous_commit = on"
@@ -107,10 +136,6 @@ class PostgresServer:
             loop.run_until_complete(asyncio.sleep(0))  # the transport closes its socket in a call of its own
             loop.close()
             self._loop = None
-
-
-async def _all_of(asked: Awaitable[T]) -> T:
-    return await asked
 
 
 def told(error: BaseException) -> str:

@@ -6,14 +6,14 @@ from typing import ClassVar, Final
 from pydantic import Field, field_validator
 
 from connectors.sqlite.table import SqliteTable, columns_in
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Traits
+from walflow import CodecUse, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Traits
 from walflow.files import writable_file
-from walflow.tables import TABLE_FAMILIES, WHOLE, CannotUse, Column, columns_of, run_table
+from walflow.tables import TABLE_FAMILIES, WHOLE, CannotUse, Column, PoisonKey, columns_of, run_table
 
 RESERVED: Final = "walflow_"
 
 
-class Sqlite(Connector):
+class Sqlite(PoisonKey):
     """A table in a SQLite file. Each event becomes a row.
 
     Behind a log, the position of each event is stored in the same transaction as its row, in the table
@@ -83,4 +83,5 @@ class Sqlite(Connector):
         return WHOLE if self.columns is None else columns_of(self.columns)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await run_table(inlet, SqliteTable(self.path, self.table, self._columns(), create=self.create))
+        table = SqliteTable(self.path, self.table, self._columns(), create=self.create)
+        await run_table(inlet, table, poison_after=self.poison_seconds)

@@ -271,6 +271,46 @@ def test_with_a_key_no_later_row_passes_a_refused_one(tmp_path: Path, peer: Post
     assert [json.loads(body)["event"]["n"] for body in letters.bodies] == [13]
 
 
+@pytest.mark.parametrize("key", [[], ["n"]])
+def test_an_event_that_fails_each_time_holds_up_the_others_only_for_a_while(
+    tmp_path: Path, peer: PostgresPeer, key: list[str]
+) -> None:
+    """The server says that it is its own fault. Each of the two events is found in a search of its own."""
+    peer.sql(
+        "CREATE TABLE events (n bigint PRIMARY KEY)",
+        "CREATE FUNCTION choke() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF NEW.n IN (3, 17) THEN RAISE 'cannot' USING ERRCODE = '58030'; END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER choke BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION choke()",
+    )
+    with running(flow_in(tmp_path, peer, key=key, poison_after=1_000_000_000), tmp_path) as daemon:
+        deliver(daemon, range(20))
+        wait_until(lambda: (tmp_path / "bad.jsonl").read_text().count("\n") == 2, "both leave by err")
+        wait_until(lambda: set(rows(peer)) == {*range(20)} - {3, 17}, "all others are rows")
+        assert daemon.terminate() == 0
+    letters = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert sorted(one["event"]["n"] for one in letters) == [3, 17]
+    assert all("and others pass: cannot (SQLSTATE 58030)" in one["error"] for one in letters)
+
+
+@pytest.mark.nightly  # longer than walflow waits for a lock
+def test_who_holds_a_lock_is_named(tmp_path: Path, peer: PostgresPeer) -> None:
+    holds = "SET application_name = 'holds-it'", "BEGIN", "LOCK TABLE events", "SELECT pg_sleep(30)"
+    other = threading.Thread(target=peer.sql, args=holds)
+    with running(flow_in(tmp_path, peer), tmp_path) as daemon:
+        deliver(daemon, range(10))
+        stored(peer, range(10))
+        other.start()
+        held = "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND relation = 'events'::regclass"
+        wait_until(lambda: peer.sql(held), "the lock is held")
+        deliver(daemon, range(10, 20))
+        reason = refusal(daemon)
+        assert "(SQLSTATE 55P03); the lock is held by process " in reason
+        assert "holds-it of user postgres" in reason
+        other.join()
+        stored(peer, range(20))
+        assert daemon.terminate() == 0
+
+
 class Letters(ThreadingHTTPServer):
     """Answers once it may."""
 
@@ -380,3 +420,15 @@ def test_the_door_as_shipped(tmp_path: Path, peer: PostgresPeer) -> None:
         wait_until(lambda: peer.sql("SELECT to_regclass('events')::text") == [("events",)], "the table")
         wait_until(lambda: peer.sql("SELECT count(DISTINCT event->'n') FROM events") == [(10,)], "rows")
         assert daemon.terminate() == 0
+
+
+def test_with_a_key_a_refused_row_of_a_block_holds_up_the_rest_until_its_record_is_delivered(
+    tmp_path: Path, peer: PostgresPeer
+) -> None:
+    peer.sql("CREATE TABLE events (id int PRIMARY KEY, n int CHECK (n NOT IN (3, 13)))")
+    with running(flow_in(tmp_path, peer, columns={"id": "n", "n": "n"}, key=["id"]), tmp_path) as daemon:
+        deliver(daemon, range(20))
+        stored(peer, [n for n in range(20) if n not in (3, 13)])
+        assert daemon.terminate() == 0
+    letters = (tmp_path / "bad.jsonl").read_text().splitlines()
+    assert [json.loads(line)["event"]["n"] for line in letters] == [3, 13]

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -107,7 +107,9 @@ def accept(
         assert keys.refusal is not None
         seen = keys.refusal.seen
         mark = _mark(sink)
-        again = planned(view, mark, seen.forgotten if seen is not None else 0) if resend else []
+        again: Sequence[tuple[int, int]] = (
+            planned(view, mark, seen.forgotten if seen is not None else 0) if resend else []
+        )
         sent = accepted(seen, to_send(view, mark, again), keys.confirmed.position)
         if not dry_run:
             if resend:

@@ -5,6 +5,7 @@ Read in this order:
 
     columns.py   which member of an event becomes which column
     store.py     `TableStore`, what a connector with a database writes: a transaction, rows, the frontier's row
+    poison.py    an event whose row fails each time, although others pass
     work.py      `TableWork`, what goes into one transaction, and what becomes of its events
 
     await run_table(inlet, store)          # that is all of a sink
@@ -13,6 +14,7 @@ Read in this order:
 """
 
 from walflow.tables.columns import WHOLE, Column, NotARow, columns_of, member_of
+from walflow.tables.poison import PoisonKey
 from walflow.tables.store import CannotUse, RowEnds, TableStore
 from walflow.tables.work import TABLE_FAMILIES, TableWork, run_table
 
@@ -22,6 +24,7 @@ __all__ = [
     "CannotUse",
     "Column",
     "NotARow",
+    "PoisonKey",
     "RowEnds",
     "TableStore",
     "TableWork",

@@ -1,7 +1,8 @@
 """What goes into one transaction: rows, and the frontier of each log that they came from."""
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -12,8 +13,10 @@ from walflow.errors import CannotDecode
 from walflow.event import Block
 from walflow.families import Families, Family
 from walflow.frontier import RENEWED, Frontier, FrontierBatch, FrontierRefused, LogView, NotReadable, Rest
-from walflow.sinks import JobEnd, JobSink, SinkWork
+from walflow.receipt import Receipt
+from walflow.sinks import JobEnd, JobSink, NotDelivered, SinkWork
 from walflow.tables.columns import NotARow
+from walflow.tables.poison import PoisonSearch
 from walflow.tables.store import CannotUse, RowEnds, TableStore
 from walflow.tables.writers import LogWriters
 
@@ -41,6 +44,23 @@ class LogAndTerm(NamedTuple):
     term: int
 
 
+class Barrier(NamedTuple):
+    """No later row passes `position` before the error record is delivered of the event that was refused there: else a
+    crash would try it again, behind them. The record is when `receipt` is settled; None: when the log says so."""
+
+    place: LogAndTerm
+    position: int
+    receipt: Receipt | None
+
+    @property
+    def is_delivered(self) -> bool:
+        return self.receipt is not None and not self.receipt.pending and self.receipt.cause is None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.receipt is not None and not self.receipt.pending and self.receipt.cause is not None
+
+
 class LogOpening(NamedTuple):
     """Of a log's frontier. `directory`: the log's."""
 
@@ -54,8 +74,10 @@ class TableJob:
     """A transaction; or, with `opens`, the opening of a log's frontier. `rest`: it waits for another writer.
     `renews`: logs whose frontier gets a sign of life. `settled`: by log, the position up to which all events have an
     outcome. `refused`: by number of the event, why it is no row. `tried`: the frontiers of a commit whose end is not
-    known, by log; it had `trying` events. `behind`: by log, the position that must be settled before a later row is
-    stored."""
+    known, by log; it had `trying` events. `behind`: the position of an error record that must be delivered before a
+    later row is stored. `passed`: those that are. `chokes`: how often the table failed while it took the rows, for no
+    fault of theirs; the first time at `choked_at`. `poison`: by number of the event, why it is taken for the cause of
+    that."""
 
     blocks: list[Block] = field(default_factory=list[Block])
     opens: LogOpening | None = None
@@ -66,14 +88,18 @@ class TableJob:
     trying: int = 0
     refused: dict[int, str] = field(default_factory=dict[int, str])
     tried: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
-    behind: Mapping[str, int] = field(default_factory=dict[str, int])
+    behind: int | None = None
+    passed: Sequence[Barrier] = ()
     size: int = 0
     events: int = 0
+    chokes: int = 0
+    choked_at: float = 0.0
+    poison: dict[int, str] = field(default_factory=dict[int, str])
 
 
-async def run_table(inlet: Inlet, store: TableStore[R]) -> None:
-    """All that a connector with a table does."""
-    work = TableWork(inlet, store)
+async def run_table(inlet: Inlet, store: TableStore[R], *, poison_after: float | None = None) -> None:
+    """All that a connector with a table does. `poison_after`: seconds, see `PoisonKey`."""
+    work = TableWork(inlet, store, PoisonSearch(store, poison_after))
     try:
         await JobSink(inlet, work).run()
     finally:
@@ -83,13 +109,14 @@ async def run_table(inlet: Inlet, store: TableStore[R]) -> None:
 class TableWork(SinkWork[TableJob], Generic[R]):
     """Stores the events of blocks. Each log has a writer of its own."""
 
-    def __init__(self, inlet: Inlet, store: TableStore[R]) -> None:
+    def __init__(self, inlet: Inlet, store: TableStore[R], poison: PoisonSearch[R]) -> None:
         self._inlet = inlet
         self._store = store
+        self._poison = poison
         self._writers = LogWriters(store, inlet.name)
         self._resting: set[str] = set()  # logs that wait for another writer, while others go on
         self._straight = inlet.upstream.straight
-        self._behind: Mapping[str, int] = {}
+        self._barriers: list[Barrier] = []
         self._timers: dict[str, Timer] = {}  # by log, and "" of the signs of life
         self._due = False  # a sign of life
         self._later("", RENEWED, self._renew)
@@ -141,8 +168,25 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         for block in job.blocks:
             if block.origin is not None and block.origin.held_by is not None:
                 job.settled[block.origin.log] = block.origin.held_by.low
-        self._behind = {log: at for log, at in self._behind.items() if job.settled.get(log, 0) < at}
-        job.behind = self._behind
+        left = [one for one in self._barriers if job.settled.get(one.place.log, 0) < one.position]
+        if not job.tried:
+            left = [self._handed_back(job, one) if one.has_failed else one for one in left]
+        self._barriers = left
+        job.passed = [one for one in left if one.is_delivered]
+        job.behind = next((one.position for one in left if not one.is_delivered), None)
+
+    def _handed_back(self, job: TableJob, barrier: Barrier) -> Barrier:
+        """The error record has failed. The log gives it again once the whole block has an outcome, and its other
+        events are held here: so all events of this log go back."""
+        log = barrier.place.log
+        back, job.blocks = _parted(job.blocks, log)
+        waiting, kept = _parted(self.sink.waiting, log)
+        self.sink.waiting.clear()
+        self.sink.waiting.extend(kept)
+        job.trying = 0
+        for block in (*back, *waiting):
+            self.sink.fail(block, NotDelivered(f"the error record of position {barrier.position} was not delivered"))
+        return barrier._replace(receipt=None)
 
     def _place(self, block: Block) -> LogAndTerm | None:
         """None: its positions are not known, or would not say enough.
@@ -205,6 +249,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         stored = job.done - len(job.refused)
         self._rows.value += stored
         self._commits.value += stored > 0
+        job.poison = {number - job.done: why for number, why in job.poison.items() if number >= job.done}
         job.blocks, job.done, job.refused = rest, 0, {}
         return JobEnd(acked, rejected)
 
@@ -230,7 +275,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         after a crash it would be tried again, and could win."""
         place, positions = self._place(rejected), rejected.positions
         if self._store.orders and place is not None and positions is not None:
-            self._behind = {**self._behind, place.log: positions[-1]}
+            self._barriers.append(Barrier(place, positions[-1], rejected.receipt))
 
     def _apart(self, block: Block, number: int, refused: Mapping[int, str]) -> Iterator[tuple[Block, str]]:
         """Its parts, each with the reason why it is no row."""
@@ -254,15 +299,20 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             return
         if job.renews:
             self._writers.renew(job.renews)
-        for position in job.behind.values():
+        if job.blocks and job.behind is not None:
             raise CannotUse(
-                f"waits until the error record of position {position} is delivered: no later row may pass it"
+                f"waits until the error record of position {job.behind} is delivered: no later row may pass it"
             )
         if job.blocks:
             self._store_rows(job)
 
     def _store_rows(self, job: TableJob) -> None:
         rows, refused = self._made(job.blocks)
+        if self._poison.is_due(job.chokes, time.monotonic() - job.choked_at):
+            job.poison |= self._poison.find(rows, job.poison, job.chokes)
+            job.chokes = 0
+        for number, why in job.poison.items():
+            rows[number], refused[number] = None, why
         events = job.trying or len(rows)
         apart = False
         while True:
@@ -306,7 +356,14 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         with self._store.transaction() as undo:
             logs = {place.log for block in job.blocks if (place := self._place(block)) is not None}
             before = {log: self._writers.mine(log) for log in logs}
-            found = self._store.insert(rows, apart=apart)
+            try:
+                found = self._store.insert(rows, apart=apart)
+            except RowEnds:
+                raise
+            except Exception:
+                job.choked_at = job.choked_at if job.chokes else time.monotonic()
+                job.chokes += 1
+                raise
             job.refused = {**{n: why for n, why in refused.items() if n < len(rows)}, **found}
             if logs and self._store.orders and job.refused and min(job.refused) + 1 < len(rows):
                 undo()
@@ -333,6 +390,9 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         after = dict(before)
         for log, batch in self._batches(job, events):
             after[log] = after[log].with_batch(batch)
+        for (log, term), position, _ in job.passed:
+            if log in after:  # else a crash would bring it again
+                after[log] = after[log].with_batch(FrontierBatch(term, position, position))
         for log, frontier in after.items():
             bounded = frontier.within_bounds(job.settled.get(log, 0) + 1)
             if bounded is None:
@@ -364,6 +424,15 @@ class TableWork(SinkWork[TableJob], Generic[R]):
     def close(self) -> None:
         self._writers.close()
         self._store.close()
+
+
+def _parted(blocks: Iterable[Block], log: str) -> tuple[list[Block], list[Block]]:
+    """Those of the log, and the others."""
+    of: list[Block] = []
+    others: list[Block] = []
+    for block in blocks:
+        (of if block.origin is not None and block.origin.log == log else others).append(block)
+    return of, others
 
 
 def _opening(block: Block, log: str) -> LogOpening:
