@@ -143,7 +143,7 @@ def test_lines_to_kafka_and_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("template", ["echo", "spark", "kafka", "http", "follow", "syslog", "access-log"])
 def test_its_last_words_send_something(template: str, tmp_path: Path) -> None:
     last = new(tmp_path / "mine", "-t", template).output.splitlines()[-1].split()[0]
-    assert last in {"exec", "curl", "echo", "logger"}
+    assert last in {"exec", "while", "curl", "echo", "logger"}
 
 
 def _lines(path: Path) -> list[str]:
