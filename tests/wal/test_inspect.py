@@ -147,7 +147,7 @@ def test_the_progress_counts_every_byte_once(open_log: Open, directory: Path) ->
 
 
 def test_what_is_no_log_is_not_taken_for_one(directory: Path) -> None:
-    with pytest.raises(Unusable, match="is not there"):
+    with pytest.raises(Unusable, match="there is no log there"):
         look(str(directory))
     directory.mkdir()
     (directory / "notes").write_text("")

@@ -41,7 +41,7 @@ def show(path: At, as_json: AsJson = False) -> None:
 
     with told():
         if not os.path.isdir(path):
-            raise Unusable(f"{path}: is not there")
+            raise Unusable(f"{path}: there is no log there; the path is the `path` of a `wal` in a flow file")
         kept = KeptFrontiers(RealDisk(), os.path.normpath(path))
         found = {name: kept.read(name) for name in kept.names()}
         if as_json:

@@ -71,7 +71,8 @@ def _is_known(end: LinkEnd, flow: Flow, nodes: Nodes, report: Report) -> bool:
         if NodeId(flow.alias, other_kind, name) in nodes:
             hint = f"there is a {other_kind} of that name: `/{other_kind}/{name}`"
         else:
-            hint = did_you_mean(name, others) or f"create it: `create {kind} {name} from …;`"
+            of = f"`create {kind} {name};` if it is defined here, else `create {kind} {name} from …;`"
+            hint = did_you_mean(name, others) or f"create it: {of}"
         report(error(f"unknown {kind} `{name}`", end.span, hint))
     return False
 

@@ -36,7 +36,7 @@ _ECHO: Final = "exec 3<>/dev/tcp/127.0.0.1/65535; echo '{\"n\": 1}' >&3; head -n
 _LINE: Final = "exec 3<>/dev/tcp/127.0.0.1/65535; echo '%s' >&3     # in bash"
 # A window is written once a line comes 5 s after its end: one line alone gives no result.
 _LINES: Final = (
-    "while sleep 1; do echo '{\"host\": \"web-1\"}'; done > /dev/tcp/127.0.0.1/65535"
+    'while sleep 1; do echo \'{"host": "web-1"}\'; done > /dev/tcp/127.0.0.1/65535'
     "     # in bash; the first count comes within a minute"
 )
 ACCESS: Final = '127.0.0.1 - - [23/Nov/2026:09:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl/8"'

@@ -20,6 +20,7 @@ from walflow.wal.tools.inspect.onlooker import Onlooker
 
 TRIES: Final = 20  # a log in use drops chunks while they are being looked at
 NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
+NOT_THERE: Final = "there is no log there; the path is the `path` of a `wal` in a flow file"
 
 
 class View(NamedTuple):
@@ -97,7 +98,7 @@ def _expect_log(path: str) -> None:
     except NotADirectoryError:
         raise Unusable(f"{path}: is not a log: it is not a directory") from None
     except FileNotFoundError:
-        raise Unusable(f"{path}: is not there") from None
+        raise Unusable(f"{path}: {NOT_THERE}") from None
     except OSError as error:
         raise Directory(path, Onlooker()).refused("", "read", error) from error
     if not any(name in ("meta", "cursor") or NUMBERED.fullmatch(name) for name in names):
