@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from bench.unpacked import PROMETHEUS, absent, environment, program
+from tests.flows.builder import TCP, flow_of, plain
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import echo_flow, running
 
@@ -33,12 +34,16 @@ def panels() -> Iterator[tuple[str, str]]:
 
 
 def test_each_metric_is_one_of_a_running_daemon(tmp_path: Path) -> None:
-    with running(echo_flow(tmp_path), tmp_path, admin=LOOPBACK) as daemon:
-        admin = Admin(daemon)
-        admin.until_ready()
-        _, text = admin.get("/metrics")
-        assert daemon.terminate() == 0
-    known = set(re.findall(r"^([a-z_]+)[ {]", text, re.MULTILINE))
+    table = tmp_path / "table.troy"
+    db = plain("sqlite", path="rows.db")
+    table.write_text(flow_of("tcp -> log -> db", tcp=TCP, log=plain("wal", path="its-log"), db=db))
+    known: set[str] = set()
+    for flow in (echo_flow(tmp_path), table):
+        with running(flow, tmp_path, admin=LOOPBACK) as daemon:
+            admin = Admin(daemon)
+            admin.until_ready()
+            known |= set(re.findall(r"^([a-z_]+)[ {]", admin.get("/metrics")[1], re.MULTILINE))
+            assert daemon.terminate() == 0
     variables = "walflow_build_info walflow_topology_edge_info"
     for name, expression in [*((one["alert"], one["expr"]) for one in rules()), *panels(), ("variables", variables)]:
         asked = set(METRIC.findall(expression))

@@ -178,7 +178,8 @@ def test_a_table_that_went_back_is_refused_until_someone_says_so(tmp_path: Path,
     with running(flow, tmp_path, admin=LOOPBACK) as daemon:
         stored(tmp_path, numbers)
         metrics = Admin(daemon).metrics()
-        assert metrics["walflow_component_lost_events_total", "db"] == 30 - len(numbers)
+        assert metrics["walflow_component_lost_rows_total", "db"] == 30 - len(numbers)
+        assert metrics["walflow_component_frontier_lag_events", "db"] == 0
         assert daemon.terminate() == 0
     lines = (tmp_path / "copy.jsonl").read_text().splitlines()
     assert [json.loads(line)["n"] for line in lines] == [*range(30)]

@@ -10,7 +10,7 @@ from walflow.codecs import JSON
 from walflow.contract import Inlet, Timer
 from walflow.delivery import came_from
 from walflow.errors import CannotDecode
-from walflow.event import Block
+from walflow.event import Block, PositionLog
 from walflow.families import Families, Family
 from walflow.frontier import RENEWED, Frontier, FrontierBatch, FrontierRefused, LogView, NotReadable, Rest
 from walflow.receipt import Receipt
@@ -26,9 +26,12 @@ BATCH_EVENTS: Final = 10_000
 TABLE_FAMILIES: Final[Families] = {
     "rows_total": Family("counter", "Rows that were stored in the table."),
     "commits_total": Family("counter", "Transactions that stored rows."),
-    "lost_events_total": Family(
+    "lost_rows_total": Family(
         "counter",
         "Positions that the table had confirmed and lost again, and that the log did not send again.",
+    ),
+    "frontier_lag_events": Family(
+        "gauge", "Positions of the log above the highest one that the table has.", ("directory",)
     ),
     "known_events_total": Family(
         "counter",
@@ -67,6 +70,7 @@ class LogOpening(NamedTuple):
     log: str
     view: LogView
     directory: str
+    held: PositionLog
 
 
 @dataclass(slots=True)
@@ -123,7 +127,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._rows = inlet.counter("rows_total")
         self._commits = inlet.counter("commits_total")
         self._known = inlet.counter("known_events_total")
-        self._lost = inlet.counter("lost_events_total")
+        self._lost = inlet.counter("lost_rows_total")
 
     # on the loop
 
@@ -226,7 +230,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         if job.rest is not None:
             return self._rests(job, job.rest)
         if job.opens is not None:
-            self._lost.value += self._writers[job.opens.log].lost
+            self._opened(job.opens)
         acked: list[Block] = []
         rejected: list[tuple[Block, str]] = []
         rest: list[Block] = []
@@ -252,6 +256,15 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         job.poison = {number - job.done: why for number, why in job.poison.items() if number >= job.done}
         job.blocks, job.done, job.refused = rest, 0, {}
         return JobEnd(acked, rejected)
+
+    def _opened(self, opening: LogOpening) -> None:
+        writer = self._writers[opening.log]
+        self._lost.value += writer.lost
+
+        def lag() -> int:
+            return max(0, opening.held.next - 1 - writer.frontier.highest)
+
+        self._inlet.gauge("frontier_lag_events", lag, directory=opening.directory)
 
     def _rests(self, job: TableJob, rest: Rest) -> JobEnd:
         """Another process writes the events of a log. If other sources come here, they go on."""
@@ -295,7 +308,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
     def do(self, job: TableJob) -> None:
         self._store.open()
         if job.opens is not None:
-            job.rest = self._writers.open(*job.opens)
+            opening = job.opens
+            job.rest = self._writers.open(opening.log, opening.view, opening.directory)
             return
         if job.renews:
             self._writers.renew(job.renews)
@@ -439,7 +453,7 @@ def _opening(block: Block, log: str) -> LogOpening:
     assert block.origin is not None
     held = block.origin.held_by
     assert held is not None
-    return LogOpening(log, LogView.of(held), held.path)
+    return LogOpening(log, LogView.of(held), held.path, held)
 
 
 def _same(one: Frontier, other: Frontier) -> bool:
