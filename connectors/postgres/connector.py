@@ -103,6 +103,7 @@ class Postgres(PoisonKey):
             ),
             once=behind_log,
             warnings=tuple(warnings),
+            notes=(self.poison_note,),
         )
 
     def needs(self) -> Sequence[Need]:

@@ -53,6 +53,7 @@ class Sqlite(PoisonKey):
         return Guarantee(
             sink=Lossless("an event is acked once its row is committed and synced (`synchronous = FULL`)"),
             once=behind_log,
+            notes=(self.poison_note,),
         )
 
     def needs(self) -> Sequence[Need]:

@@ -35,7 +35,7 @@ def configure(format: Format = "auto", level: str = "info", fd: int = 2) -> Stde
     console = format == "console" or (format == "auto" and terminal)
     render: Processor = (
         structlog.dev.ConsoleRenderer(
-            colors=terminal, timestamp_key="ts", sort_keys=False, exception_formatter=_plain
+            colors=terminal, timestamp_key="ts", sort_keys=False, exception_formatter=structlog.dev.plain_traceback
         )
         if console
         else cast(Processor, structlog.processors.JSONRenderer())
@@ -120,9 +120,6 @@ def bounded(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
-
-
-def _plain(_file: object, _error: object) -> None: ...
 
 
 class _Logger:

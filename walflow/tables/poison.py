@@ -31,6 +31,13 @@ class PoisonKey(Connector):
     def poison_seconds(self) -> float | None:
         return None if self.poison_after is None else self.poison_after / 1e9
 
+    @property
+    def poison_note(self) -> str:
+        """For `Guarantee.notes`."""
+        if self.poison_after is None:
+            return "an event that fails each time for a reason that may pass is tried for ever, and holds up others"
+        return "an event that fails each time while others would pass leaves by err after `poison_after`"
+
 
 class PoisonSearch(Generic[R]):
     """`after`: seconds from the first failed try; None: there is no search."""

@@ -31,7 +31,7 @@ TABLE_FAMILIES: Final[Families] = {
         "Positions that the table had confirmed and lost again, and that the log did not send again.",
     ),
     "frontier_lag_events": Family(
-        "gauge", "Positions of the log above the highest one that the table has.", ("directory",)
+        "gauge", "Positions of the log above the highest one that the table has.", ("log",)
     ),
     "known_events_total": Family(
         "counter",
@@ -264,7 +264,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         def lag() -> int:
             return max(0, opening.held.next - 1 - writer.frontier.highest)
 
-        self._inlet.gauge("frontier_lag_events", lag, directory=opening.directory)
+        self._inlet.gauge("frontier_lag_events", lag, log=opening.directory)
 
     def _rests(self, job: TableJob, rest: Rest) -> JobEnd:
         """Another process writes the events of a log. If other sources come here, they go on."""

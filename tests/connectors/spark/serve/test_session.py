@@ -97,7 +97,7 @@ DEEP = wire.frame(FrameKind.HELLO, b"[" * 4000)
         (PREFACE + wire.HEADER.pack(2, 1, 99), Code.PROTOCOL, "kind 99"),
         (PREFACE + wire.frame(FrameKind.HELLO, b"{"), Code.PROTOCOL, "not JSON"),
         (PREFACE + wire.frame(FrameKind.HELLO, b"[]"), Code.PROTOCOL, "not a JSON object"),
-        (PREFACE + DEEP, Code.PROTOCOL, "not JSON" if sys.version_info >= (3, 14) else "nested too deeply"),
+        (PREFACE + DEEP, Code.PROTOCOL, "not JSON" if sys.version_info >= (3, 13) else "nested too deeply"),
         (PREFACE + wire.control(FrameKind.HEAD, {}), Code.PROTOCOL, "HEAD where HELLO should be"),
         (PREFACE + wire.control(FrameKind.HELLO, {**HELLO, "version": 2}), Code.VERSION, "upgrade walflow"),
         (PREFACE + wire.control(FrameKind.HELLO, {**HELLO, "version": 0}), Code.VERSION, "upgrade pyspark_walflow"),
