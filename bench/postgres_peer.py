@@ -33,10 +33,10 @@ class PostgresPeer:
     """`fsync` is off: what is killed is a process, and its files stay."""
 
     def __init__(self, directory: Path) -> None:
-        self._data = directory / "data"
+        self.data = directory / "data"
         self._log = directory / "log"
         self.port = free_port()
-        self._run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "-D", self._data)
+        self._run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "-D", self.data)
 
     def __repr__(self) -> str:
         return f"<PostgresPeer at {self.port}>"
@@ -49,14 +49,14 @@ class PostgresPeer:
         options = " ".join(
             f"-c {setting}" for setting in f"{SETTINGS} port={self.port} unix_socket_directories=".split(" ")
         )
-        self._run("pg_ctl", "-w", "-D", self._data, "-l", self._log, "-o", options, "start")
+        self._run("pg_ctl", "-w", "-D", self.data, "-l", self._log, "-o", options, "start")
 
     def stop(self, mode: str = "fast") -> None:
-        self._run("pg_ctl", "-w", "-D", self._data, "-m", mode, "stop")
+        self._run("pg_ctl", "-w", "-D", self.data, "-m", mode, "stop")
 
     def kill(self) -> None:
         """With -9, and without its children they end."""
-        pid = int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+        pid = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
         os.kill(pid, signal.SIGKILL)
 
     @property

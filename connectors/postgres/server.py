@@ -142,6 +142,8 @@ def told(error: BaseException) -> str:
     """In a line, with the SQLSTATE."""
     if isinstance(error, asyncpg.PostgresError):
         return f"{' '.join(str(error.args[0]).split())} (SQLSTATE {error.sqlstate})"  # its details show what rows say
+    if isinstance(error, asyncpg.InternalClientError):  # its own words are of its protocol's states
+        return "the connection ended in the middle of an answer"
     if isinstance(error, TimeoutError):
         return f"no answer within {LIMIT:.0f} s"
     if isinstance(error, OSError) and error.strerror:

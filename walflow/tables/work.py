@@ -224,6 +224,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
 
     def outcomes(self, job: TableJob, error: BaseException | None) -> JobEnd:
         if isinstance(error, (FrontierRefused, NotReadable)):
+            self._inlet.log.error("refuses to write", reason=str(error))  # the breaker may be triggered already
             return JobEnd(lost=str(error))
         if error is not None:
             return JobEnd(trouble=self.explain(error))

@@ -166,8 +166,9 @@ class LogWriters(Generic[R]):
     def _refused(
         self, writer: LogWriter, verdict: ReceiverWentBack | OtherWriter, found: Frontier | None
     ) -> FrontierRefused:
+        writer.keys = refused(writer.keys, verdict, found)
         with suppress(OSError):  # for `walflow frontier`; the next start finds it again
-            writer.kept.write(self._sink, refused(writer.keys, verdict, found))
+            writer.kept.write(self._sink, writer.keys)
         return FrontierRefused(verdict)
 
     def stored(self, frontiers: Mapping[str, Frontier]) -> None:
