@@ -2,8 +2,10 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
 from tests.system.daemon import ROOT, free_port, running, wait_until
@@ -26,7 +28,8 @@ def test_a_line_is_a_row(tmp_path: Path) -> None:
     with running(flow, tmp_path) as daemon:
         daemon.wait_for("ready")
         assert type_in(send, tmp_path) == '{"host": "a", "request": {"ms": 7}}\n'
-        wait_until(lambda: type_in(query, tmp_path) == "[('a', 7)]\n")
+        wait_until(lambda: has_the_row(tmp_path / "rows.db"))
+        assert type_in(query, tmp_path) == "[('a', 7)]\n"
         assert daemon.terminate() == 0
 
 
@@ -35,6 +38,12 @@ def test_each_command_of_the_table_is_one(tmp_path: Path) -> None:
     assert {command.split()[1] for command in commands} == {"show", "accept", "take", "move"}
     for command in commands:
         assert "Usage" in type_in(f"walflow {command} --help", tmp_path)
+
+
+def has_the_row(file: Path) -> bool:
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as table:
+        return bool(table.execute("SELECT 1 FROM events").fetchall())
+    return False
 
 
 def type_in(command: str, folder: Path) -> str:
