@@ -80,7 +80,8 @@ class PostgresServer:
         if not done and self._connection is not None:
             self._holder = ""
             with suppress(Exception):  # what is asked decides
-                self._holder = await self._asked_for_holder(self._connection.get_server_pid())
+                pid = self._connection.get_server_pid()
+                self._holder = await asyncio.wait_for(self._asked_for_holder(pid), CONNECT)
         return await task
 
     async def _asked_for_holder(self, waits: int) -> str:

@@ -8,12 +8,13 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
-from tests.cli.wal_tools import inventory, left
+from tests.cli.wal_tools import append, inventory, left
+from tests.wal.tools import QuickDisk, checkpoint
 from walflow.cli import app
 from walflow.disk import RealDisk
 from walflow.exit_codes import EX_USAGE
 from walflow.frontier import Confirmed, Frontier, KeptFrontiers, RefusedOpening, WriterKeys
-from walflow.wal import Log
+from walflow.wal import Log, LogOptions
 from walflow.wal.tools.inspect import look
 
 SINK = "main::near"
@@ -92,6 +93,26 @@ def test_a_log_with_one_lane_goes_back_by_its_cursor(path: Path) -> None:
     first = min(first for first, _ in terms(path).values())
     assert run("accept", path, SINK, "--resend").exit_code == 0
     assert left(path, ["near"]) == {"near": [(first, 30)]}
+
+
+def test_other_sinks_keep_their_marks_in_a_log_that_was_not_closed(tmp_path: Path) -> None:
+    """With `sync = "interval"` recovery skips positions that may have been used: no mark may speak of them."""
+    path = tmp_path / "log"
+    log = Log(LogOptions(str(path), 1024, 64, sync="interval"), QuickDisk())
+    near, _, far = log.part([["near"], ["away"], ["far"]])
+    for number in range(1, 10):
+        append(log, b'{"n":%d}' % number)
+    for lane in (near, far):
+        lane.ack(1, 9)
+    checkpoint(log)
+    log.abandon()
+    refusal = RefusedOpening("receiver", "the table went back", None)
+    kept(path).write(SINK, WriterKeys(("t",), 2, Confirmed(9, 1), refusal=refusal))
+    before = left(path, ["near", "away", "far"])
+    assert run("accept", path, SINK, "--resend").exit_code == 0
+    after = left(path, ["near", "away", "far"])
+    assert after["near"][0] == (1, 9)
+    assert after["far"] == before["far"]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ class FrontierModel(RuleBasedStateMachine):
             directory.acked.add(position)
             if not self.receiver.rows[directory.places[position].event]:  # it went back since the writer looked
                 found = self.receiver.frontier
-                assert found is None or found.lacks(writer.taken.keys.confirmed), "and nobody will notice"
+                assert found is None or found.lacks(writer.taken.keys.confirmed), "the writer will not notice"
             else:
                 self.delivered.add(directory.places[position].event)
         if transaction is None:

@@ -7,58 +7,31 @@ from typing import Final
 import pytest
 from hypothesis import given, strategies as st
 
-from walflow.frontier import Frontier
+from tests.tables.rows_in_memory import RowsInMemory
 from walflow.tables import CannotUse
 from walflow.tables.poison import MOST, OTHERS, TRIES, PoisonSearch
 
 
-class Choking:
-    """A table that fails if one of these rows is stored. `away`: after so many transactions."""
-
-    orders = False
+class Choking(RowsInMemory):
+    """It fails if one of these rows is stored. `away`: it cannot be asked in that transaction."""
 
     def __init__(self, bad: Sequence[int], away: int | None = None) -> None:
+        super().__init__()
         self.bad = set(bad)
-        self.stored: list[int] = []
-        self.transactions = 0
         self.away = away
 
-    def open(self) -> None: ...
-    def close(self) -> None: ...
-    def row(self, value: object) -> int:
-        raise NotImplementedError
-
-    def json_row(self, payload: bytes) -> int | None:
-        raise NotImplementedError
-
-    def look(self, log: str, sink: str) -> Frontier | None:
-        raise NotImplementedError
-
-    read = look
-
-    def write(self, log: str, sink: str, frontier: Frontier) -> None:
-        raise NotImplementedError
+    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, str]:
+        if self.bad.intersection(row for row in rows if row is not None):
+            raise CannotUse("it chokes")
+        self.rows += [row for row in rows if row is not None]
+        return {}
 
     @contextmanager
     def transaction(self) -> Generator[Callable[[], None]]:
-        self.transactions += 1
-        if self.transactions == self.away:
+        if self.transactions + 1 == self.away:
             raise CannotUse("the server is away")
-        before, undone = list(self.stored), False
-
-        def undo() -> None:
-            nonlocal undone
-            undone = True
-
-        yield undo
-        if undone:
-            self.stored = before
-
-    def insert(self, rows: Sequence[int | None], *, apart: bool) -> Mapping[int, str]:
-        if self.bad.intersection(row for row in rows if row is not None):
-            raise CannotUse("it chokes")
-        self.stored += [row for row in rows if row is not None]
-        return {}
+        with super().transaction() as undo:
+            yield undo
 
 
 @given(st.integers(1, 200), st.sets(st.integers(0, 199), min_size=1, max_size=4))
@@ -70,7 +43,7 @@ def test_all_are_found_and_nothing_is_stored(size: int, bad: set[int]) -> None:
     if len(bad) < min(size, OTHERS):  # else nothing may show that the table takes others
         assert set(found) == bad
         assert set(found.values()) == {"failed 3 times, and others pass: it chokes"}
-    assert table.stored == []
+    assert table.rows == []
     assert table.transactions <= (len(bad) + 1) * (size.bit_length() + 1 + OTHERS)
 
 

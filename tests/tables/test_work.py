@@ -1,16 +1,16 @@
 """Rows of a table that keeps the order of events, when one of them is refused."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.tables.rows_in_memory import RowsInMemory
 from walflow.codecs import JSON
 from walflow.contract import Upstream
 from walflow.event import Block, Origin
-from walflow.frontier import Frontier
 from walflow.sinks.job_engine import JobEngine
+from walflow.tables import CannotUse
 from walflow.tables.poison import PoisonSearch
 from walflow.tables.work import TableJob, TableWork
 from walflow.testing.world import MemoryInlet, VirtualScheduler
@@ -24,6 +24,7 @@ class OneLog:
     relaxed = False
 
     def __init__(self, directory: Path, size: int) -> None:
+        directory.mkdir()
         self.path = str(directory)
         self.next = size + 1
         self.low = 0
@@ -44,64 +45,38 @@ class Letters(MemoryInlet):
         self.letters.append(block)
 
 
-class Keyed:
-    """Keeps the order of rows, in memory."""
+class Keyed(RowsInMemory):
+    """Keeps the order of rows. It refuses "bad", and "choke" is no row, and for no reason of its own."""
 
     orders = True
 
-    def __init__(self) -> None:
-        self.rows: list[object] = []
-        self.frontier: Frontier | None = None
-
-    def open(self) -> None: ...
-    def close(self) -> None: ...
-
-    def row(self, value: object) -> object:
-        return value
-
-    def json_row(self, payload: bytes) -> object | None:
-        return None
-
-    def look(self, log: str, sink: str) -> Frontier | None:
-        return self.frontier
-
-    read = look
-
-    def write(self, log: str, sink: str, frontier: Frontier) -> None:
-        self.frontier = frontier
-
-    @contextmanager
-    def transaction(self) -> Generator[Callable[[], None]]:
-        before, undone = (list(self.rows), self.frontier), False
-
-        def undo() -> None:
-            nonlocal undone
-            undone = True
-
-        yield undo
-        if undone:
-            self.rows, self.frontier = before
-
     def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, str]:
+        if "choke" in rows:
+            raise CannotUse("it chokes")
         self.rows += [row for row in rows if row is not None and row != "bad"]
         return {number: "refused" for number, row in enumerate(rows) if row == "bad"}
 
 
 class Bench:
     def __init__(self, directory: Path, events: int) -> None:
-        self.log = OneLog(directory, events)
+        self.logs = {name: OneLog(directory / name, events) for name in ("log", "other")}
+        self.log = self.logs["log"]
         self.scheduler = VirtualScheduler()
         self.inlet = Letters(self.scheduler)
         self.inlet.upstream = Upstream(behind_log=True, straight=True, sources=1)
         self.table = Keyed()
-        self.work = TableWork(self.inlet, self.table, PoisonSearch(self.table, None))
+        self.work = TableWork(self.inlet, self.table, PoisonSearch(self.table, 0.0))
         self.sink = JobEngine[TableJob](self.inlet, self.work)
         self.sink.start()
 
-    def give(self, first: int, *values: object) -> None:
+    def block(self, first: int, *values: object, log: str = "log") -> Block:
         last = first + len(values) - 1
-        origin = Origin("log", first, last, 1, TERM, self.log.low, self.log)
-        self.inlet.give(self.inlet.lines_of(*map(JSON.encode, values), origin=origin))
+        held = self.logs[log]
+        origin = Origin(log, first, last, 1, TERM, held.low, held)
+        return self.inlet.lines_of(*map(JSON.encode, values), origin=origin)
+
+    def give(self, first: int, *values: object, log: str = "log") -> None:
+        self.inlet.give(self.block(first, *values, log=log))
         self.settle()
 
     def settle(self, seconds: float = 0.0) -> None:
@@ -123,9 +98,7 @@ def test_the_rest_of_a_block_waits_for_the_error_record(bench: Bench) -> None:
     bench.settle(60.0)
     assert bench.table.rows == ["a", "b", "c", "d"]
     assert bench.inlet.breaker is None
-    frontier = bench.table.frontier
-    assert frontier is not None
-    assert frontier.ranges == {TERM: [(1, 5)]}, "a crash would bring the refused event again"
+    assert bench.table.frontiers["log"].ranges == {TERM: [(1, 5)]}, "a crash would bring the refused event again"
 
 
 def test_all_go_back_if_the_error_record_fails(bench: Bench) -> None:
@@ -142,3 +115,18 @@ def test_all_go_back_if_the_error_record_fails(bench: Bench) -> None:
     bench.log.low = 5
     bench.settle(60.0)
     assert bench.table.rows == ["a", "e"]
+
+
+def test_what_goes_back_takes_its_suspicion_along(bench: Bench) -> None:
+    """`choke` is known as the cause of failures when its log's events go back. Another log's event has its number
+    then."""
+    bench.give(1, "first", log="other")
+    bench.inlet.give(bench.block(1, "a", "bad", "b", "choke"), bench.block(2, "x", "y", "z", log="other"))
+    bench.settle(60.0)
+    assert bench.table.rows == ["first", "a"]
+    bench.inlet.letters[0].receipt.fail(OSError("away"), 0, "err")
+    bench.settle(60.0)
+    bench.log.low = 2
+    bench.settle(60.0)
+    assert bench.table.rows == ["first", "a", "x", "y", "z"]
+    assert [data for data, _ in bench.inlet.rejected] == [b'"bad"\n']

@@ -38,10 +38,11 @@ def show(path: At, as_json: AsJson = False) -> None:
     from walflow.disk import RealDisk
     from walflow.errors import Unusable
     from walflow.frontier import KeptFrontiers
+    from walflow.wal.tools.inspect.view import NOT_THERE
 
     with told():
         if not os.path.isdir(path):
-            raise Unusable(f"{path}: there is no log there; the path is the `path` of a `wal` in a flow file")
+            raise Unusable(f"{path}: {NOT_THERE}")
         kept = KeptFrontiers(RealDisk(), os.path.normpath(path))
         found = {name: kept.read(name) for name in kept.names()}
         if as_json:

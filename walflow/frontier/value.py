@@ -37,7 +37,7 @@ class Frontier(msgspec.Struct, frozen=True, omit_defaults=True):
     the highest one.
     `forgotten`: up to this position the oldest terms are no more in `ranges`; all of it had an outcome. `epoch`,
     `token`: who writes.
-    `beat`: grows whenever the writer shows that it lives. `moved_to`: the new name of the sink; nobody writes here.
+    `beat`: grows whenever the writer shows that it lives. `moved_to`: the new name of the sink, which writes there.
 
     A log never sends what it has acked. A copy of it with an older cursor does, so what is acked is not forgotten at
     once: of OLD_TERMS chunks it is known."""

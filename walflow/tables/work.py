@@ -52,6 +52,7 @@ class Barrier(NamedTuple):
     crash would try it again, behind them. The record is when `receipt` is settled; None: when the log says so."""
 
     place: LogAndTerm
+    held: PositionLog
     position: int
     receipt: Receipt | None
 
@@ -172,7 +173,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         for block in job.blocks:
             if block.origin is not None and block.origin.held_by is not None:
                 job.settled[block.origin.log] = block.origin.held_by.low
-        left = [one for one in self._barriers if job.settled.get(one.place.log, 0) < one.position]
+        left = [one for one in self._barriers if one.held.low < one.position]
         if not job.tried:
             left = [self._handed_back(job, one) if one.has_failed else one for one in left]
         self._barriers = left
@@ -187,7 +188,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         waiting, kept = _parted(self.sink.waiting, log)
         self.sink.waiting.clear()
         self.sink.waiting.extend(kept)
-        job.trying = 0
+        job.trying, job.poison = 0, {}  # both count the job's events
         for block in (*back, *waiting):
             self.sink.fail(block, NotDelivered(f"the error record of position {barrier.position} was not delivered"))
         return barrier._replace(receipt=None)
@@ -289,7 +290,9 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         after a crash it would be tried again, and could win."""
         place, positions = self._place(rejected), rejected.positions
         if self._store.orders and place is not None and positions is not None:
-            self._barriers.append(Barrier(place, positions[-1], rejected.receipt))
+            assert rejected.origin is not None
+            assert rejected.origin.held_by is not None
+            self._barriers.append(Barrier(place, rejected.origin.held_by, positions[-1], rejected.receipt))
 
     def _apart(self, block: Block, number: int, refused: Mapping[int, str]) -> Iterator[tuple[Block, str]]:
         """Its parts, each with the reason why it is no row."""
@@ -405,7 +408,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         after = dict(before)
         for log, batch in self._batches(job, events):
             after[log] = after[log].with_batch(batch)
-        for (log, term), position, _ in job.passed:
+        for barrier in job.passed:
+            (log, term), position = barrier.place, barrier.position
             if log in after:  # else a crash would bring it again
                 after[log] = after[log].with_batch(FrontierBatch(term, position, position))
         for log, frontier in after.items():

@@ -1,8 +1,8 @@
 """Makes a log send one sink again what the log still has, because the sink's receiver has lost it.
 The log must not be in use.
 
-The cursor goes back; the marks keep for every other sink what it has acked. Marks come first: whoever reads them
-beside the old cursor finds that it says the same, or more.
+The cursor goes back. The marks keep what every other sink has acked. The marks are written first: beside the old
+cursor they say no more than it knows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +41,8 @@ def to_send(view: View, sink: str, again: Ranges) -> Mapping[int, Ranges]:
 
 def rewind(view: View, sink: str, again: Ranges, disk: Disk | None = None) -> None:
     """Raises DiskFull or FailStop."""
+    if not again:
+        return
     directory = Directory(view.directory.path, disk or RealDisk())
     common = view.found.acked
     file = SlotFile(directory, view.found.uuid, NAME, MAGIC)
@@ -78,7 +80,7 @@ def _without(acked: Acked, again: Ranges) -> Acked:
 
 def _write_cursor(directory: Directory, view: View, acked: Acked) -> None:
     newest = max((slot for slot in view.slots if slot is not None), default=Slot(0, 0, 0))
-    durable = max(newest.durable, newest.low, *(last for _, last in newest.ranges), 0)
+    durable = max(newest.durable, newest.low)
     fd = directory.disk.open(directory.file("cursor"), create=True)
     try:
         for number in (1, 2):

@@ -1,0 +1,51 @@
+"""A `TableStore` in memory, whose transactions can be undone. What it takes and refuses, its classes say."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from walflow.frontier import Frontier
+
+
+class RowsInMemory:
+    orders = False
+
+    def __init__(self) -> None:
+        self.rows: list[object] = []
+        self.frontiers: dict[str, Frontier] = {}
+        self.transactions = 0
+
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+
+    def row(self, value: object) -> object:
+        return value
+
+    def json_row(self, payload: bytes) -> object | None:
+        return None
+
+    def look(self, log: str, sink: str) -> Frontier | None:
+        return self.frontiers.get(log)
+
+    read = look
+
+    def write(self, log: str, sink: str, frontier: Frontier) -> None:
+        self.frontiers[log] = frontier
+
+    @contextmanager
+    def transaction(self) -> Generator[Callable[[], None]]:
+        self.transactions += 1
+        before = [*self.rows], {**self.frontiers}
+        undone = False
+
+        def undo() -> None:
+            nonlocal undone
+            undone = True
+
+        try:
+            yield undo
+        except BaseException:
+            undone = True
+            raise
+        finally:
+            if undone:
+                self.rows, self.frontiers = before
