@@ -100,6 +100,8 @@ class GrowingFile:
             raise Rewritten
         if self.head.length < HEAD_BYTES:
             self.look_at_head()
+        elif os.pread(self._fd, HEAD_BYTES, 0) != self.first:  # after `data`: the file may be cut at any moment
+            raise Rewritten
         if len(data) == len(last):
             return b""
         self.position += len(data) - len(last)
