@@ -153,16 +153,16 @@ def faulty(**faults: list[int]) -> Callable[..., Producer]:
 
 
 async def test_what_a_broker_does_not_take_now_is_sent_again_in_its_place(brokers: str) -> None:
+    """It is alone: beside others, chance decides whether they are taken before it fails, and then it may be to
+    blame."""
     make = faulty(two=[KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.NOT_ENOUGH_REPLICAS])
     async with producing(brokers, topic="again", make=make) as inlet:
-        inlet.give(inlet.block(b"one\ntwo\nthree\n"))
-        await until(
-            lambda: inlet.counters["retried_messages_total"].value == 2
-        )  # how often it triggers, chance decides
+        inlet.give(inlet.block(b"two\n"))
+        await until(lambda: len(inlet.triggered) >= 2)
         inlet.give(inlet.block(b"four\n"))
         await until(lambda: len(inlet.settled) == 2)
         await until(lambda: inlet.breaker is None)
-    assert inlet.acked == [b"one\ntwo\nthree\n", b"four\n"]
+    assert inlet.acked == [b"two\n", b"four\n"]
     assert inlet.counters["retried_messages_total"].value == 2
 
 
