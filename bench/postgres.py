@@ -20,7 +20,7 @@ from bench.postgres_peer import BIN, PostgresPeer, running_postgres
 from demo.server import Server, free_port
 
 ROUNDS: Final = 5
-EVENTS: Final = 200_000
+EVENTS: Final = 1_000_000
 COMMIT: Final = 10_000  # events
 LOOK: Final = 0.2  # seconds between two looks, which count all rows
 PAYLOADS: Final = [

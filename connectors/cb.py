@@ -130,7 +130,7 @@ class _Sink:
 
 def _words(event: Block) -> Iterator[str]:
     [value] = event.values
-    meta = {**event.meta, **(event.event_metas[0] if event.event_metas else {})}
+    meta = event.event_meta(0)
     given = meta.get("cb")
     if given is None and isinstance(value, dict):
         given = cast("dict[str, object]", value).get("cb")

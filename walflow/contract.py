@@ -343,9 +343,9 @@ class Half(Protocol):
         the run is up, or another program that starts. "": nothing. Call it again when that changes."""
         ...
 
-    def counter(self, name: str) -> Counter:
+    def counter(self, name: str, **labels: str) -> Counter:
         """`name` in base units with `_total`, for instance "orphaned_events_total".
-        `Connector.families` has its help."""
+        `Connector.families` has its help. `labels`: as of `gauge`."""
         ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:

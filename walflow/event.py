@@ -332,6 +332,10 @@ class Block:
         where = f" at {self.origin.log}:{self.origin.first}" if self.origin else ""
         return f"<Block {self.frames.count} events of {self.stream.connector}#{self.stream.number}{where}>"
 
+    def event_meta(self, number: int) -> Mapping[str, object]:
+        """All metadata of one event."""
+        return self.meta if self.event_metas is None else {**self.meta, **self.event_metas[number]}
+
     @property
     def timed_codec(self) -> Codec:
         """To decode these events with."""

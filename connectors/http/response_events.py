@@ -110,7 +110,7 @@ def meta_of(parcel: Parcel, status: int, headers: Mapping[str, Sequence[str]]) -
     """As tremor has it: `$correlation` of the request's first event comes back."""
     meta: dict[str, object] = {"response": {"status": status, "headers": headers}}
     first = parcel.blocks[0]
-    came = {**first.meta, **(first.event_metas[0] if first.event_metas else {})}
+    came = first.event_meta(0)
     if "correlation" in came:
         meta["correlation"] = came["correlation"]
     return meta

@@ -147,7 +147,7 @@ def _carried_out(block: Block, store: KvStore, most: int) -> list[tuple[KvComman
     try:
         store.begin()
         for number, value in enumerate(values):
-            meta = {**block.meta, **(block.event_metas[number] if block.event_metas else {})}
+            meta = block.event_meta(number)
             command = None
             try:
                 command = command_of(meta, value)

@@ -62,6 +62,14 @@ class Postgres(PoisonKey):
     delete: str = Field(
         default="", description="With `key`: a member of the event; where it is true, the row of this key is deleted."
     )
+    max_tables: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="How many other tables events may name by `$postgres.table`. Each gets the same columns, in the "
+        "same transaction. An event that names one more leaves by err, and so does one whose table is not there "
+        "and cannot be made.",
+    )
     create: bool = Field(default=True, description="Whether to make the table if it is missing.")
     add_columns: bool = Field(default=False, description="Whether to add columns that the table lacks.")
 
@@ -126,7 +134,7 @@ class Postgres(PoisonKey):
     def _table(self) -> PostgresTable:
         secret = self.password
         password = None if secret is None else lambda: secret.read().get_secret_value()
-        return PostgresTable(PostgresServer(self.dsn, password), self._wanted(), self.delete)
+        return PostgresTable(PostgresServer(self.dsn, password), self._wanted(), self.delete, self.max_tables)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         await run_table(inlet, self._table(), poison_after=self.poison_seconds)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from asyncpg import Connection, Record
 
 FRONTIER: Final = "walflow_frontier"
+LONGEST: Final = 63  # bytes of a name, unless the server was built otherwise
 
 FIND: Final = """
 SELECT c.oid, n.nspname AS schema FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -155,6 +155,11 @@ def told(error: BaseException) -> str:
 BY_ROW: Final = re.compile("22|23|44|21|38|39|54|P0")  # classes of SQLSTATE that blame what a row says
 
 
+def blames_table(error: asyncpg.PostgresError) -> bool:
+    """It is not there, is another one than it should be, or is not ours to write."""
+    return (error.sqlstate or "").startswith("42")
+
+
 def is_by_row(error: asyncpg.PostgresError) -> bool:
     """The row is to blame, and not the server or the table."""
     return BY_ROW.match(error.sqlstate or "") is not None

@@ -4,29 +4,52 @@ import io
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple, cast
 
 import asyncpg
 import msgspec
 
+from connectors.postgres.named import NamedRow, NamedTables, names_tables, table_named_by
 from connectors.postgres.schema import FoundTable, WantedTable, find, quoted
-from connectors.postgres.server import PostgresServer, is_by_row, told
-from connectors.postgres.text import NULL, cell, json_line, line
+from connectors.postgres.server import PostgresServer, blames_table, is_by_row, told
+from connectors.postgres.text import NULL, TableColumn, cell, json_lines, line
+from walflow import Block
 from walflow.frontier import Frontier
-from walflow.tables import WHOLE, CannotUse, Column, NotARow, member_of
+from walflow.tables import WHOLE, CannotUse, Column, NotARow, Refusal, member_of
 
 LINE: Final = re.compile(r"COPY .*?, line (\d+)")
 
 
-class PostgresTable:
-    """`gone`: the member of an event that says that its row is to be deleted; "": none does."""
+PostgresRow = bytes | NamedRow
 
-    def __init__(self, server: PostgresServer, wanted: WantedTable, gone: str = "") -> None:
+
+class RowsOf(NamedTuple):
+    """Rows of one table, each with its number."""
+
+    table: FoundTable
+    numbers: Sequence[int]
+    lines: Sequence[bytes]
+
+
+class FailedRows(NamedTuple):
+    """The row that the server blames is one of these numbers. `all_of_them`: it blames their table."""
+
+    error: asyncpg.PostgresError
+    numbers: Sequence[int]
+    all_of_them: bool
+
+
+class PostgresTable:
+    """`gone`: the member of an event that says that its row is to be deleted; "": none does. `most`: other tables
+    that events may name."""
+
+    def __init__(self, server: PostgresServer, wanted: WantedTable, gone: str = "", most: int = 0) -> None:
         self._server = server
         self._wanted = wanted
         self._gone = Column(gone, tuple(gone.split("."))) if gone else None
         self._keys = [number for number, column in enumerate(wanted.columns) if column.name in wanted.key]
         self._table: FoundTable | None = None
+        self._named = NamedTables(server, wanted, most)
 
     def __repr__(self) -> str:
         return f"<PostgresTable {self._wanted.shown}, {'open' if self._server.is_open else 'closed'}>"
@@ -41,7 +64,9 @@ class PostgresTable:
         return self._table
 
     def open(self) -> None:
+        self._named.look_again()
         if not self._server.is_open:
+            self._named.forget()
             self._server.close()
             self._server.run(self._open())
 
@@ -64,8 +89,14 @@ class PostgresTable:
 
     # rows
 
-    def row(self, value: object) -> bytes:
-        columns = self._found.columns
+    def row(self, value: object, meta: Mapping[str, object]) -> PostgresRow:
+        name = table_named_by(meta)
+        if not name or name == self._wanted.name:
+            return self._line(value, self._found.columns)
+        table = self._named.of(name)
+        return NamedRow(table, self._line(value, table.columns))
+
+    def _line(self, value: object, columns: Sequence[TableColumn]) -> bytes:
         cells = [
             cell(member_of(value, one), column) for one, column in zip(self._wanted.columns, columns, strict=True)
         ]
@@ -84,50 +115,85 @@ class PostgresTable:
             raise NotARow(f"{self._gone.name} is true or false, and says whether the row is to be deleted")
         return "true" if gone else "false"
 
-    def json_row(self, payload: bytes) -> bytes | None:
-        return json_line(payload) if self._wanted.columns is WHOLE else None
+    def json_rows(self, block: Block) -> Sequence[PostgresRow] | None:
+        return json_lines(block.frames) if self._wanted.columns is WHOLE and not names_tables(block) else None
 
-    def insert(self, rows: Sequence[bytes | None], *, apart: bool) -> Mapping[int, str]:
-        refused: dict[int, str] = {}
-        self._server.run(self._pieces(rows, 0, len(rows), refused))
+    def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, Refusal]:
+        refused: dict[int, Refusal] = {}
+        self._server.run(self._pieces([*rows], 0, len(rows), refused))
         return refused
 
-    async def _pieces(self, rows: Sequence[bytes | None], low: int, high: int, refused: dict[int, str]) -> None:
+    async def _pieces(self, rows: list[PostgresRow | None], low: int, high: int, refused: dict[int, Refusal]) -> None:
         """Stores `rows[low:high]`. The server says in which line of COPY a row is bad; else halves show it."""
         while low < high:
-            error = await self._store(rows, low, high)
-            if error is None:
+            failed = await self._store(rows, low, high)
+            if failed is None:
                 return
-            bad = _place(error, rows, low, high)
+            bad = None if failed.all_of_them else _place(failed)
+            if failed.all_of_them:
+                for number in failed.numbers:
+                    refused[number] = self._refusal(rows[number], failed.error)
+                    rows[number] = None
+                continue
             if bad is None:
                 middle = (low + high) // 2
                 await self._pieces(rows, low, middle, refused)
                 low = middle
                 continue
             await self._pieces(rows, low, bad, refused)  # COPY had taken them
-            refused[bad] = f"{self._wanted.shown}: {told(error)}"
+            refused[bad] = self._refusal(rows[bad], failed.error)
             low = bad + 1
 
-    async def _store(self, rows: Sequence[bytes | None], low: int, high: int) -> asyncpg.PostgresError | None:
+    def _refusal(self, row: PostgresRow | None, error: asyncpg.PostgresError) -> Refusal:
+        table = row.table.shown if isinstance(row, NamedRow) else self._wanted.shown
+        return Refusal(f"{table}: {told(error)}", error.sqlstate or "")
+
+    async def _store(self, rows: Sequence[PostgresRow | None], low: int, high: int) -> FailedRows | None:
         """All of them, or none and why. Constraints that wait for the end of the transaction are looked at here,
         while a row can be told from the others."""
         connection = self._server.connection
-        given = [(number, row) for number, row in enumerate(rows[low:high], low) if row is not None]
+        given = self._by_table(rows, low, high)
         if not given:
             return None
         await connection.execute("SAVEPOINT walflow")
+        at: RowsOf | None = None
         try:
-            if self._keys:
-                await self._merge(given)
-            else:
-                await self._copy(self._found.schema, self._found.name, self._names, b"".join(row for _, row in given))
+            for at in given:
+                await self._put(at)
+            at = given[0] if len(given) == 1 else None
             await connection.execute("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT walflow")
         except asyncpg.PostgresError as error:
-            if not is_by_row(error):
+            unfit = at is not None and at.table is not self._found and blames_table(error)
+            if not unfit and not is_by_row(error):
                 raise
             await connection.execute("ROLLBACK TO SAVEPOINT walflow")
-            return error
+            numbers = [number for one in given for number in one.numbers] if at is None else at.numbers
+            return FailedRows(error, numbers, unfit)
         return None
+
+    def _by_table(self, rows: Sequence[PostgresRow | None], low: int, high: int) -> list[RowsOf]:
+        some = rows[low:high]
+        numbers: Sequence[int] = range(low, high)
+        if None in some:
+            numbers = [number for number, row in enumerate(some, low) if row is not None]
+        given = cast("Sequence[PostgresRow]", some if len(numbers) == len(some) else [*filter(None, some)])
+        if not given:
+            return []
+        if not self._named:
+            return [RowsOf(self._found, numbers, cast("Sequence[bytes]", given))]
+        found: dict[str, tuple[FoundTable, list[int], list[bytes]]] = {}
+        for number, row in zip(numbers, given, strict=True):
+            table, made = row if isinstance(row, NamedRow) else (self._found, row)
+            _, of, lines = found.setdefault(table.name, (table, [], []))
+            of.append(number)
+            lines.append(made)
+        return [RowsOf(*one) for one in found.values()]
+
+    async def _put(self, rows: RowsOf) -> None:
+        if self._keys:
+            await self._merge(rows)
+        else:
+            await self._copy(rows.table.schema, rows.table.name, self._names, b"\n".join((*rows.lines, b"")))
 
     @property
     def _names(self) -> Sequence[str]:
@@ -138,9 +204,9 @@ class PostgresTable:
             table, source=io.BytesIO(data), columns=columns, schema_name=schema, format="text"
         )
 
-    async def _merge(self, given: Sequence[tuple[int, bytes]]) -> None:
+    async def _merge(self, rows: RowsOf) -> None:
         """Of the rows with one key, the last one counts."""
-        connection, table = self._server.connection, self._found.shown
+        connection, table = self._server.connection, rows.table.shown
         names = ", ".join(map(quoted, self._names))
         keys = ", ".join(map(quoted, self._wanted.key))
         same = " AND ".join(f"t.{quoted(key)} = last.{quoted(key)}" for key in self._wanted.key)
@@ -148,11 +214,10 @@ class PostgresTable:
             f"{quoted(name)} = excluded.{quoted(name)}" for name in self._names if name not in self._wanted.key
         )
         await connection.execute(
-            f"CREATE TEMP TABLE IF NOT EXISTS walflow_rows ON COMMIT DROP AS "
-            f"SELECT 0::bigint AS walflow_number, false AS walflow_gone, {names} FROM {table} WITH NO DATA; "
-            "DELETE FROM pg_temp.walflow_rows"
+            f"DROP TABLE IF EXISTS pg_temp.walflow_rows; CREATE TEMP TABLE walflow_rows ON COMMIT DROP AS "
+            f"SELECT 0::bigint AS walflow_number, false AS walflow_gone, {names} FROM {table} WITH NO DATA"
         )
-        data = b"".join(b"%d\t%b" % (number, row) for number, row in given)
+        data = b"".join(b"%d\t%b\n" % one for one in zip(rows.numbers, rows.lines, strict=True))
         await self._copy(None, "walflow_rows", ["walflow_number", "walflow_gone", *self._names], data)
         await connection.execute(
             f"WITH last AS (SELECT DISTINCT ON ({keys}) * FROM pg_temp.walflow_rows ORDER BY {keys}, walflow_number "
@@ -216,11 +281,10 @@ class PostgresTable:
         self._server.close()
 
 
-def _place(error: asyncpg.PostgresError, rows: Sequence[bytes | None], low: int, high: int) -> int | None:
+def _place(failed: FailedRows) -> int | None:
     """The number of the bad row, if it is known."""
-    numbers = [number for number in range(low, high) if rows[number] is not None]
-    if len(numbers) == 1:
-        return numbers[0]
-    found = LINE.search(error.context or "")
+    if len(failed.numbers) == 1:
+        return failed.numbers[0]
+    found = LINE.search(failed.error.context or "")
     at = int(found[1]) - 1 if found else -1
-    return numbers[at] if 0 <= at < len(numbers) else None
+    return failed.numbers[at] if 0 <= at < len(failed.numbers) else None

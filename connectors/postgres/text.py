@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, cast
 
-from walflow import CannotDecode, CannotEncode
+from walflow import CannotDecode, CannotEncode, Frames
 from walflow.codecs import JSON
+from walflow.framing import LINES
 from walflow.tables import NotARow
 
 NULL: Final = "\\N"
 SECOND: Final = 1_000_000_000
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-ESCAPED_BYTES: Final = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r"))
+ESCAPED_IN_LINES: Final = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\r", b"\\r"))
+ESCAPED_BYTES: Final = (*ESCAPED_IN_LINES, (b"\n", b"\\n"))
 IN_AN_ARRAY: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
@@ -36,19 +38,25 @@ class TableColumn(NamedTuple):
 
 
 def line(cells: Sequence[str]) -> bytes:
-    """Raises NotARow."""
+    """Without its end. Raises NotARow."""
     try:
-        return ("\t".join(cells) + "\n").encode()
+        return "\t".join(cells).encode()
     except UnicodeEncodeError:
         raise NotARow("a text is no Unicode") from None
 
 
-def json_line(payload: bytes) -> bytes:
-    """Of JSON as it came: one cell."""
-    for plain, escaped in ESCAPED_BYTES:
-        if plain in payload:
-            payload = payload.replace(plain, escaped)
-    return payload + b"\n"
+def json_lines(frames: Frames) -> Sequence[bytes]:
+    """Of JSON as it came: one cell each. Where each event is a line, all of them are escaped at once."""
+    if frames.framing is LINES:
+        return Frames(_escaped(frames.data, ESCAPED_IN_LINES), frames.count, LINES).payloads()
+    return [_escaped(payload, ESCAPED_BYTES) for payload in frames.payloads()]
+
+
+def _escaped(data: bytes, by: Sequence[tuple[bytes, bytes]]) -> bytes:
+    for plain, escaped in by:
+        if plain in data:
+            data = data.replace(plain, escaped)
+    return data
 
 
 def cell(value: object, column: TableColumn) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 
 from connectors.sqlite.rows import Cell, row_of
+from walflow import Block
 from walflow.frontier import Frontier
-from walflow.tables import WHOLE, CannotUse, Column, RowEnds
+from walflow.tables import WHOLE, CannotUse, Column, Refusal, RowEnds
 
 BUSY: Final = 5.0  # seconds that another process may hold the file
 FRONTIERS: Final = (
@@ -45,11 +46,13 @@ class SqliteTable:
         except (sqlite3.Error, OSError) as error:
             raise CannotUse(f"cannot write {self._path}: {error}") from error
 
-    def row(self, value: object) -> Row:
+    def row(self, value: object, meta: Mapping[str, object]) -> Row:
         return row_of(value, self._columns)
 
-    def json_row(self, payload: bytes) -> Row | None:
-        return (payload.decode(),) if self._columns is WHOLE else None
+    def json_rows(self, block: Block) -> Sequence[Row] | None:
+        if self._columns is not WHOLE:
+            return None
+        return [(payload.decode(),) for payload in block.frames.payloads()]
 
     @contextmanager
     def transaction(self) -> Generator[Callable[[], None]]:
@@ -69,7 +72,7 @@ class SqliteTable:
             self.close()
             raise
 
-    def insert(self, rows: Sequence[Row | None], *, apart: bool) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[Row | None], *, apart: bool) -> Mapping[int, Refusal]:
         connection = self._opened()
         names = ", ".join(map(_quoted, (column.name for column in self._columns)))
         text = f"INSERT INTO {_quoted(self._table)} ({names}) VALUES ({', '.join('?' * len(self._columns))})"
@@ -81,14 +84,19 @@ class SqliteTable:
                 if not _is_by_row(error):
                     raise
                 if not connection.in_transaction:
-                    raise RowEnds(None, str(error)) from error
+                    raise RowEnds(None, self._refusal(error)) from error
                 connection.execute("ROLLBACK TO batch")
             else:
                 return {}
         return self._one_by_one(connection, text, rows)
 
-    def _one_by_one(self, connection: sqlite3.Connection, text: str, rows: Sequence[Row | None]) -> Mapping[int, str]:
-        refused: dict[int, str] = {}
+    def _refusal(self, error: sqlite3.Error) -> Refusal:
+        return Refusal(f"{self._table}: {error} ({error.sqlite_errorname})", error.sqlite_errorname)
+
+    def _one_by_one(
+        self, connection: sqlite3.Connection, text: str, rows: Sequence[Row | None]
+    ) -> Mapping[int, Refusal]:
+        refused: dict[int, Refusal] = {}
         unclear: sqlite3.Error | None = None
         stored = False
         for number, row in enumerate(rows):
@@ -100,10 +108,9 @@ class SqliteTable:
             except sqlite3.Error as error:
                 if not _is_by_row(error):
                     raise
-                reason = f"{self._table}: {error} ({error.sqlite_errorname})"
                 if not connection.in_transaction:
-                    raise RowEnds(number, reason) from error
-                refused[number] = reason
+                    raise RowEnds(number, self._refusal(error)) from error
+                refused[number] = self._refusal(error)
                 unclear = error if isinstance(error, sqlite3.OperationalError) else unclear
         if unclear is not None and not stored:
             raise unclear  # the table's fault as well as the row's: what else gets through decides

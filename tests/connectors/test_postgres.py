@@ -2,18 +2,22 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import pytest
 
 from bench.postgres_peer import PostgresPeer, running_postgres
+from connectors.postgres.named import NamedRow
 from connectors.postgres.schema import WantedTable
 from connectors.postgres.server import PostgresServer
-from connectors.postgres.table import PostgresTable
-from connectors.postgres.text import TableColumn, cell
+from connectors.postgres.table import PostgresRow, PostgresTable
+from connectors.postgres.text import TableColumn, cell, json_lines
 from tests.connectors.postgres import needs_postgres
 from walflow import Inlet, Outlet
-from walflow.tables import CannotUse, NotARow, columns_of, run_table
+from walflow.event import Frames, Framing
+from walflow.framing import LENGTH_PREFIXED, LINES
+from walflow.tables import CannotUse, NotARow, Refusal, columns_of, run_table
 from walflow.testing.sinks import JobsOnThread, RunsSink, sink_promises
 
 pytestmark = [needs_postgres, pytest.mark.test]
@@ -33,36 +37,42 @@ def peer(server: PostgresPeer) -> PostgresPeer:
     return server
 
 
-def table_of(peer: PostgresPeer, wanted: WantedTable, gone: str = "") -> PostgresTable:
-    return PostgresTable(PostgresServer(peer.dsn), wanted, gone)
+def table_of(peer: PostgresPeer, wanted: WantedTable, gone: str = "", most: int = 0) -> PostgresTable:
+    return PostgresTable(PostgresServer(peer.dsn), wanted, gone, most)
 
 
-def stored(table: PostgresTable, events: Sequence[object]) -> Mapping[int, str]:
-    """In one transaction. Returns what was refused, by number."""
+def stored(table: PostgresTable, events: Sequence[object], tables: Sequence[object] = ()) -> Mapping[int, str]:
+    """In one transaction. `tables`: that the events name. Returns what was refused, by number."""
     table.open()
-    rows: list[bytes | None] = []
+    rows: list[PostgresRow | None] = []
     refused: dict[int, str] = {}
-    for number, event in enumerate(events):
+    for number, (event, name) in enumerate(zip_longest(events, tables)):
         try:
-            rows.append(table.row(event))
+            rows.append(table.row(event, {} if name is None else {"postgres": {"table": name}}))
         except NotARow as error:
             rows.append(None)
             refused[number] = str(error)
     with table.transaction():
-        refused.update(table.insert(rows, apart=False))
+        found = table.insert(rows, apart=False)
     table.close()
-    return refused
+    return refused | {number: refusal.reason for number, refusal in found.items()}
 
 
-def test_an_event_is_a_row_of_json(peer: PostgresPeer) -> None:
+@pytest.mark.parametrize(
+    ("framing", "payload"),
+    [
+        (LINES, rb'{"text": "a\\b\nc\td", ' + b'\t"n": 1}\r'),
+        (LENGTH_PREFIXED, rb'{"text": "a\\b\nc\td", ' + b'\r\n\t"n": 1}'),
+    ],
+)
+def test_an_event_is_a_row_of_json(peer: PostgresPeer, framing: Framing, payload: bytes) -> None:
     table = table_of(peer, WantedTable("events", create=True))
     table.open()
-    payload = rb'{"text": "a\\b\nc	d", "n": 1}'.replace(b"\t", b"\\t")
-    row = table.json_row(payload)
+    rows = json_lines(Frames(framing.join([payload, payload]), 2, framing))
     with table.transaction():
-        assert table.insert([row], apart=False) == {}
+        assert table.insert(rows, apart=False) == {}
     table.close()
-    assert peer.sql("SELECT event->>'text', event->'n' FROM events") == [("a\\b\nc\td", "1")]
+    assert peer.sql("SELECT event->>'text', event->'n' FROM events") == [("a\\b\nc\td", "1")] * 2
 
 
 def test_members_become_columns_of_any_type(peer: PostgresPeer) -> None:
@@ -187,6 +197,61 @@ def test_with_a_key_the_last_event_counts(peer: PostgresPeer) -> None:
     assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(1, "c"), (3, "again")]
 
 
+def test_events_name_their_tables(peer: PostgresPeer) -> None:
+    peer.sql(
+        "CREATE TABLE t (n int)",
+        "CREATE TABLE a (n int CHECK (n <> 5))",
+        "CREATE VIEW v AS SELECT n FROM t",
+        "CREATE TABLE other (m int)",
+    )
+    wanted = WantedTable("t", columns=columns_of({"n": "n::int"}), create=True)
+    table = table_of(peer, wanted, most=2)
+    names = [None, "a", "new", "third", "other", "", 7, "walflow_frontier", "v", "t", "a", "new", "a"]
+    refused = stored(table, [{"n": n} for n in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 5, "x", 12]], names)
+    assert refused == {
+        3: 'the event names the table "third", and `max_tables` is 2',
+        4: 'the event names the table "other", and `max_tables` is 2',
+        5: "`$postgres.table` is the name of a table",
+        6: "`$postgres.table` is the name of a table",
+        7: "`$postgres.table`: the table walflow_frontier is not for events",
+        8: 'the event names the table "v", and `max_tables` is 2',
+        10: '"public"."a": new row for relation "a" violates check constraint "a_n_check" (SQLSTATE 23514)',
+        11: '"public"."new": invalid input syntax for type integer: "x" (SQLSTATE 22P02)',
+    }
+    assert peer.sql("SELECT n FROM t") == [(0,), (9,)]
+    assert peer.sql("SELECT n FROM a") == [(1,), (12,)]
+    assert peer.sql("SELECT n FROM new") == [(2,)]
+
+
+def test_a_named_table_that_cannot_be_used_costs_its_own_events(peer: PostgresPeer) -> None:
+    """It lacks the column; it is dropped by somebody after it was found; then it is there again."""
+    peer.sql("CREATE TABLE t (n int)", "CREATE TABLE other (m int)", "CREATE TABLE gone (n int)")
+    table = table_of(peer, WantedTable("t", columns=columns_of({"n": "n"})), most=2)
+    table.open()
+    with pytest.raises(NotARow, match='the table "other" has no column n; add it: ALTER TABLE'):
+        table.row({"n": 1}, {"postgres": {"table": "other"}})
+    rows = [table.row({"n": n}, {"postgres": {"table": "gone"}} if n % 2 else {}) for n in range(10)]
+    peer.sql("DROP TABLE gone")
+    with table.transaction():
+        refused = table.insert(rows, apart=False)
+    assert set(refused) == {1, 3, 5, 7, 9}
+    assert refused[1] == Refusal('"public"."gone": relation "public.gone" does not exist (SQLSTATE 42P01)', "42P01")
+    peer.sql("ALTER TABLE other ADD COLUMN n int")
+    table.open()
+    assert isinstance(table.row({"n": 1}, {"postgres": {"table": "other"}}), NamedRow)
+    table.close()
+    assert peer.sql("SELECT count(*) FROM t") == [(5,)]
+
+
+def test_with_a_key_each_named_table_has_its_own_rows(peer: PostgresPeer) -> None:
+    wanted = WantedTable("t", columns=columns_of({"id": "id::int", "v": "v"}), key=("id",), create=True)
+    table = table_of(peer, wanted, most=1)
+    events = [{"id": n % 2, "v": str(n)} for n in range(8)]
+    assert stored(table, events, ["u" if n % 4 < 2 else None for n in range(8)]) == {}
+    assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(0, "6"), (1, "7")]
+    assert peer.sql("SELECT id, v FROM u ORDER BY id") == [(0, "4"), (1, "5")]
+
+
 def test_names_are_quoted(peer: PostgresPeer) -> None:
     peer.sql('CREATE SCHEMA "odd ""s"', 'DROP TABLE IF EXISTS "odd ""s"."t x"')
     try:
@@ -270,7 +335,7 @@ class BreakingTable(PostgresTable):
 
     broken = False
 
-    def insert(self, rows: Sequence[bytes | None], *, apart: bool) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, Refusal]:
         if self.broken:
             raise KeyError("a bug")
         return super().insert(rows, apart=apart)

@@ -25,8 +25,8 @@ class World:
         self.metrics = Metrics()
 
     def context(self, name: str) -> RunContext:
-        def counter(of: str) -> CountedValue:
-            return self.metrics.counter(of, component=name)
+        def counter(of: str, **labels: str) -> CountedValue:
+            return self.metrics.counter(of, component=name, **labels)
 
         return RunContext(
             self.scheduler, structlog.get_logger(), counter, fatal, asyncio.Event, gauge=self.metrics.gauge

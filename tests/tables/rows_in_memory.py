@@ -1,8 +1,9 @@
 """A `TableStore` in memory, whose transactions can be undone. What it takes and refuses, its classes say."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
+from walflow.event import Block
 from walflow.frontier import Frontier
 
 
@@ -17,10 +18,10 @@ class RowsInMemory:
     def open(self) -> None: ...
     def close(self) -> None: ...
 
-    def row(self, value: object) -> object:
+    def row(self, value: object, meta: Mapping[str, object]) -> object:
         return value
 
-    def json_row(self, payload: bytes) -> object | None:
+    def json_rows(self, block: Block) -> Sequence[object] | None:
         return None
 
     def look(self, log: str, sink: str) -> Frontier | None:

@@ -10,7 +10,7 @@ from walflow.codecs import JSON
 from walflow.contract import Upstream
 from walflow.event import Block, Origin
 from walflow.sinks.job_engine import JobEngine
-from walflow.tables import CannotUse
+from walflow.tables import CannotUse, Refusal
 from walflow.tables.poison import PoisonSearch
 from walflow.tables.work import TableJob, TableWork
 from walflow.testing.world import MemoryInlet, VirtualScheduler
@@ -50,11 +50,11 @@ class Keyed(RowsInMemory):
 
     orders = True
 
-    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, Refusal]:
         if "choke" in rows:
             raise CannotUse("it chokes")
         self.rows += [row for row in rows if row is not None and row != "bad"]
-        return {number: "refused" for number, row in enumerate(rows) if row == "bad"}
+        return {number: Refusal("refused", "42") for number, row in enumerate(rows) if row == "bad"}
 
 
 class Bench:
@@ -101,7 +101,32 @@ def test_the_rest_of_a_block_waits_for_the_error_record(bench: Bench) -> None:
     assert bench.table.frontiers["log"].ranges == {TERM: [(1, 5)]}, "a crash would bring the refused event again"
 
 
-def test_all_go_back_if_the_error_record_fails(bench: Bench) -> None:
+def test_the_logs_without_a_refused_event_go_on(bench: Bench) -> None:
+    bench.inlet.upstream = bench.inlet.upstream._replace(sources=2)
+    bench.give(1, "first", log="other")
+    bench.give(1, "a", "bad", "b")
+    bench.give(4, "c")
+    bench.give(2, "x", "y", log="other")
+    assert bench.table.rows == ["first", "a", "x", "y"]
+    assert (
+        bench.inlet.failed_tries[-1]
+        == "waits until the error record of position 2 is delivered: no later row may pass it"
+    )
+    bench.settle(60.0)
+    bench.give(4, "z", log="other")
+    assert bench.table.rows == ["first", "a", "x", "y", "z"]
+    assert len(bench.inlet.failed_tries) > 50, "it says so while it waits"
+    bench.inlet.letters[0].receipt.ack("err")
+    bench.settle(1.0)
+    assert bench.table.rows == ["first", "a", "x", "y", "z", "b", "c"]
+    assert bench.table.frontiers["log"].ranges == {TERM: [(1, 4)]}
+    bench.settle(60.0)
+    assert len(bench.scheduler.timers) == 1, "of the next sign of life: nothing is looked at any more"
+
+
+@pytest.mark.parametrize("sources", [1, 2])
+def test_all_go_back_if_the_error_record_fails(bench: Bench, sources: int) -> None:
+    bench.inlet.upstream = bench.inlet.upstream._replace(sources=sources)
     bench.give(1, "a", "bad", "b", "c")
     bench.give(5, "d")
     bench.inlet.letters[0].receipt.fail(OSError("away"), 0, "err")

@@ -161,7 +161,7 @@ class _Life:
         context = RunContext(
             self._scheduler,
             structlog.get_logger(),
-            lambda of: self._world.metrics.counter(of, component=nodes.name),
+            lambda of, **labels: self._world.metrics.counter(of, component=nodes.name, **labels),
             fatal,
             asyncio.Event,
         )

@@ -17,7 +17,7 @@ from walflow.receipt import Receipt
 
 def meta_of_one(asked: Block) -> Mapping[str, object]:
     """The metadata of the event of a block that has one event."""
-    return {**asked.meta, **(asked.event_metas[0] if asked.event_metas else {})}
+    return asked.event_meta(0)
 
 
 class WaitingAnswer(NamedTuple):

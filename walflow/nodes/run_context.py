@@ -20,6 +20,10 @@ class Signal(Protocol):
     async def wait(self) -> object: ...
 
 
+class CounterOf(Protocol):
+    def __call__(self, name: str, **labels: str) -> Counter: ...
+
+
 class Gauge(Protocol):
     def __call__(self, name: str, read: Callable[[], float], **labels: str) -> None: ...
 
@@ -51,7 +55,7 @@ class RunContext:
 
     scheduler: Scheduler
     log: FilteringBoundLogger
-    counter: Callable[[str], Counter]
+    counter: CounterOf
     fatal: Callable[[WalflowError], NoReturn]
     signal: Callable[[], Signal]
     gauge: Gauge = _no_gauge
@@ -78,8 +82,8 @@ class RunHalf:
     def explain(self, tell: Callable[[], str]) -> None:
         self._context.explain(tell)
 
-    def counter(self, name: str) -> Counter:
-        return self._context.counter(name)
+    def counter(self, name: str, **labels: str) -> Counter:
+        return self._context.counter(name, **labels)
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self._context.gauge(name, read, **labels)
@@ -103,7 +107,7 @@ def context_without_loop(scheduler: Scheduler) -> RunContext:
     return RunContext(scheduler, structlog.get_logger(), _uncounted, _raise_fatal, _UnawaitedSignal)
 
 
-def _uncounted(name: str) -> Counter:
+def _uncounted(name: str, **_: str) -> Counter:
     return CountedValue()
 
 

@@ -141,7 +141,7 @@ class _Bucket:
         refused: list[int] = []
         reasons: list[str] = []
         for number in range(block.frames.count):
-            meta = block.meta if block.event_metas is None else {**block.meta, **block.event_metas[number]}
+            meta = block.event_meta(number)
             try:
                 (passed if self._of(meta).take(block.ingest_ns) else beyond).append(number)
             except NoClass as why:

@@ -80,8 +80,8 @@ async def _run_once(
     labels = nodes.plan.labels
     gauges: list[tuple[str, dict[str, str]]] = []
 
-    def counter(name: str) -> CountedValue:
-        return metrics.counter(name, **labels)
+    def counter(name: str, **own: str) -> CountedValue:
+        return metrics.counter(name, **labels, **own)
 
     def gauge(name: str, read: Callable[[], float], **own: str) -> None:
         gauges.append((name, own))

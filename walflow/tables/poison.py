@@ -7,10 +7,11 @@ from typing import Final, Generic, TypeVar
 from pydantic import Field
 
 from walflow.contract import Connector
-from walflow.tables.store import CannotUse, RowEnds, TableStore
+from walflow.tables.store import CannotUse, Refusal, RowEnds, TableStore
 
 TRIES: Final = 3  # failed ones, at least
 MOST: Final = 16  # that one search finds
+POISON: Final = "poison"  # the code of such a refusal
 OTHERS: Final = 8  # events behind it of which one must pass, if none stands before it
 
 R = TypeVar("R")
@@ -50,18 +51,18 @@ class PoisonSearch(Generic[R]):
         """`seconds`: since the first of the `tries`."""
         return self._after is not None and tries >= TRIES and seconds >= self._after
 
-    def find(self, rows: Sequence[R | None], known: Mapping[int, str], tries: int) -> dict[int, str]:
+    def find(self, rows: Sequence[R | None], known: Mapping[int, Refusal], tries: int) -> dict[int, Refusal]:
         """Rows that fail although others pass, by number, each with why. There may be more. `known`: of earlier
         searches. Raises CannotUse: the table cannot be asked now."""
         left = [number for number, row in enumerate(rows) if row is not None and number not in known]
-        found: dict[int, str] = {}
+        found: dict[int, Refusal] = {}
         for _ in range(MOST):
             one = self._first(rows, left)
             if one is None:
                 break
             number, why = one
             left.remove(number)
-            found[number] = f"failed {tries} times, and others pass: {why}"
+            found[number] = Refusal(f"failed {tries} times, and others pass: {why}", POISON)
         return found
 
     def _first(self, rows: Sequence[R | None], left: Sequence[int]) -> tuple[int, str] | None:

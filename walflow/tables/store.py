@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from walflow.errors import WalflowError
+from walflow.event import Block
 from walflow.frontier import Frontier
 
 R = TypeVar("R")
@@ -14,12 +15,20 @@ class CannotUse(WalflowError):
     """The table cannot be used now; later it may be. The line says why."""
 
 
+class Refusal(NamedTuple):
+    """Why the table refuses a row. `code`: the database's own name for it, as an SQLSTATE; there are few."""
+
+    reason: str
+    code: str
+
+
 class RowEnds(WalflowError):
     """A row ended the transaction: nothing is stored. `number`: of the row, None if it is not known."""
 
-    def __init__(self, number: int | None, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, number: int | None, refusal: Refusal) -> None:
+        super().__init__(refusal.reason)
         self.number = number
+        self.refusal = refusal
 
 
 class TableStore(Protocol[R]):
@@ -35,12 +44,13 @@ class TableStore(Protocol[R]):
         """Connects, if it is not; knows the table then. Raises CannotUse."""
         ...
 
-    def row(self, value: object) -> R:
-        """Of an event. Raises NotARow."""
+    def row(self, value: object, meta: Mapping[str, object]) -> R:
+        """Of an event. Raises NotARow, CannotUse."""
         ...
 
-    def json_row(self, payload: bytes) -> R | None:
-        """Of an event that is JSON as it came. None: the columns need its value."""
+    def json_rows(self, block: Block) -> Sequence[R] | None:
+        """Of a block of JSON, as it came. None: `row` is to be asked for each event, because the columns need
+        values."""
         ...
 
     def look(self, log: str, sink: str) -> Frontier | None:
@@ -60,7 +70,7 @@ class TableStore(Protocol[R]):
         """In a transaction that has read it."""
         ...
 
-    def insert(self, rows: Sequence[R | None], *, apart: bool) -> Mapping[int, str]:
+    def insert(self, rows: Sequence[R | None], *, apart: bool) -> Mapping[int, Refusal]:
         """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them
         is stored. Raises RowEnds; called with `apart` after it, it stores them one after the other."""
         ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from walflow.codecs import JSON
-from walflow.contract import Inlet, Timer
+from walflow.contract import Counter, Inlet, Timer
 from walflow.delivery import came_from
 from walflow.errors import CannotDecode
 from walflow.event import Block, PositionLog
@@ -17,15 +17,24 @@ from walflow.receipt import Receipt
 from walflow.sinks import JobEnd, JobSink, NotDelivered, SinkWork
 from walflow.tables.columns import NotARow
 from walflow.tables.poison import PoisonSearch
-from walflow.tables.store import CannotUse, RowEnds, TableStore
+from walflow.tables.store import CannotUse, Refusal, RowEnds, TableStore
 from walflow.tables.writers import LogWriters
 
 BATCH_BYTES: Final = 1 << 20
 BATCH_EVENTS: Final = 10_000
+NO_ROW: Final = "none"  # the code of an event that is no row
+CODES: Final = 64  # that are counted apart: a trigger may make up its own
+LOOK_AGAIN: Final = 1.0  # seconds, at an error record that events of one log wait for, while others go on
 
 TABLE_FAMILIES: Final[Families] = {
     "rows_total": Family("counter", "Rows that were stored in the table."),
     "commits_total": Family("counter", "Transactions that stored rows."),
+    "refused_rows_total": Family(
+        "counter",
+        "Rows that the table refused, by SQLSTATE or the database's own name of the reason. `none`: the event has no "
+        "form that the table can store; `poison`: see `poison_after`.",
+        ("code",),
+    ),
     "lost_rows_total": Family(
         "counter",
         "Positions that the table had confirmed and lost again, and that the log did not send again.",
@@ -61,6 +70,11 @@ class Barrier(NamedTuple):
         return self.receipt is not None and not self.receipt.pending and self.receipt.cause is None
 
     @property
+    def holds(self) -> bool:
+        """Later rows wait, and nothing is to be done about it."""
+        return self.held.low < self.position and not self.is_delivered and not self.has_failed
+
+    @property
     def has_failed(self) -> bool:
         return self.receipt is not None and not self.receipt.pending and self.receipt.cause is not None
 
@@ -91,7 +105,7 @@ class TableJob:
     settled: dict[str, int] = field(default_factory=dict[str, int])
     done: int = 0  # events of the blocks, the first ones, that have an outcome
     trying: int = 0
-    refused: dict[int, str] = field(default_factory=dict[int, str])
+    refused: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
     tried: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
     behind: int | None = None
     passed: Sequence[Barrier] = ()
@@ -99,7 +113,7 @@ class TableJob:
     events: int = 0
     chokes: int = 0
     choked_at: float = 0.0
-    poison: dict[int, str] = field(default_factory=dict[int, str])
+    poison: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
 
 
 async def run_table(inlet: Inlet, store: TableStore[R], *, poison_after: float | None = None) -> None:
@@ -120,6 +134,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._poison = poison
         self._writers = LogWriters(store, inlet.name)
         self._resting: set[str] = set()  # logs that wait for another writer, while others go on
+        self._behind: set[str] = set()  # logs that wait for an error record, while others go on
         self._straight = inlet.upstream.straight
         self._barriers: list[Barrier] = []
         self._timers: dict[str, Timer] = {}  # by log, and "" of the signs of life
@@ -129,6 +144,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._commits = inlet.counter("commits_total")
         self._known = inlet.counter("known_events_total")
         self._lost = inlet.counter("lost_rows_total")
+        self._codes: set[str] = set()
 
     # on the loop
 
@@ -153,7 +169,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         while waiting and job.size < BATCH_BYTES and job.events < BATCH_EVENTS:
             block = waiting.popleft()
             place = self._place(block)
-            if place is not None and place.log in self._resting:
+            if place is not None and (place.log in self._resting or place.log in self._behind):
                 aside.append(block)
                 continue
             if place is not None and place.log not in self._writers:
@@ -178,7 +194,33 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             left = [self._handed_back(job, one) if one.has_failed else one for one in left]
         self._barriers = left
         job.passed = [one for one in left if one.is_delivered]
-        job.behind = next((one.position for one in left if not one.is_delivered), None)
+        held = [one for one in left if not one.is_delivered]
+        if self._inlet.upstream.sources > 1 and not job.tried:
+            for one in held:
+                self._put_aside(job, one)
+        of = {block.origin.log for block in job.blocks if block.origin is not None}
+        job.behind = next((one.position for one in held if one.place.log in of), None)
+
+    def _put_aside(self, job: TableJob, barrier: Barrier) -> None:
+        """Events of this log wait; those of other logs do not."""
+        log = barrier.place.log
+        back, kept = _parted(job.blocks, log)
+        if back:
+            job.blocks = kept
+            job.trying, job.poison = 0, {}  # both count the job's events
+            self.sink.waiting.extendleft(reversed(back))
+        if log not in self._behind:
+            self._behind.add(log)
+            self._look_again(log)
+
+    def _look_again(self, log: str) -> None:
+        held = next((one for one in self._barriers if one.place.log == log and one.holds), None)
+        if held is None:
+            self._behind.discard(log)
+            self.sink.retry()
+        else:
+            self._inlet.failed_try(_waits_for(held.position))
+            self._later(f"behind {log}", LOOK_AGAIN, lambda: self._look_again(log))
 
     def _handed_back(self, job: TableJob, barrier: Barrier) -> Barrier:
         """The error record has failed. The log gives it again once the whole block has an outcome, and its other
@@ -252,6 +294,8 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 else:
                     acked.append(part)
             number += todo
+        for refusal in job.refused.values():
+            self._refused(refusal.code).value += 1
         stored = job.done - len(job.refused)
         self._rows.value += stored
         self._commits.value += stored > 0
@@ -294,12 +338,21 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             assert rejected.origin.held_by is not None
             self._barriers.append(Barrier(place, rejected.origin.held_by, positions[-1], rejected.receipt))
 
-    def _apart(self, block: Block, number: int, refused: Mapping[int, str]) -> Iterator[tuple[Block, str]]:
+    def _refused(self, code: str) -> Counter:
+        if code not in self._codes and len(self._codes) >= CODES:
+            code = "other"
+        self._codes.add(code)
+        return self._inlet.counter("refused_rows_total", code=code)
+
+    def _apart(self, block: Block, number: int, refused: Mapping[int, Refusal]) -> Iterator[tuple[Block, str]]:
         """Its parts, each with the reason why it is no row."""
+        if not refused:
+            yield block, ""
+            return
         sizes: list[int] = []
         reasons: list[str] = []
         for at in range(number, number + block.frames.count):
-            reason = refused.get(at, "")
+            reason = refused[at].reason if at in refused else ""
             if sizes and not reason and not reasons[-1]:
                 sizes[-1] += 1
             else:
@@ -318,9 +371,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         if job.renews:
             self._writers.renew(job.renews)
         if job.blocks and job.behind is not None:
-            raise CannotUse(
-                f"waits until the error record of position {job.behind} is delivered: no later row may pass it"
-            )
+            raise CannotUse(_waits_for(job.behind))
         if job.blocks:
             self._store_rows(job)
 
@@ -339,7 +390,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             except RowEnds as error:
                 apart = True
                 if error.number is not None:
-                    rows[error.number], refused[error.number] = None, str(error)
+                    rows[error.number], refused[error.number] = None, error.refusal
                 continue
             if done == events:
                 job.done, job.trying = done, 0
@@ -352,21 +403,24 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 )
             events = done
 
-    def _made(self, blocks: Sequence[Block]) -> tuple[list[R | None], dict[int, str]]:
+    def _made(self, blocks: Sequence[Block]) -> tuple[list[R | None], dict[int, Refusal]]:
         rows: list[R | None] = []
-        refused: dict[int, str] = {}
+        refused: dict[int, Refusal] = {}
         for block in blocks:
+            made = self._store.json_rows(block) if block.codec is JSON else None
+            if made is not None:
+                rows += made
+                continue
             decode = block.timed_codec.decode
-            for payload in block.frames.payloads():
+            for number, payload in enumerate(block.frames.payloads()):
                 try:
-                    row = self._store.json_row(payload) if block.codec is JSON else None
-                    rows.append(self._store.row(decode(payload)) if row is None else row)
+                    rows.append(self._store.row(decode(payload), block.event_meta(number)))
                 except (NotARow, CannotDecode) as error:
-                    refused[len(rows)] = str(error)
+                    refused[len(rows)] = Refusal(str(error), NO_ROW)
                     rows.append(None)
         return rows, refused
 
-    def _try(self, job: TableJob, rows: Sequence[R | None], refused: Mapping[int, str], *, apart: bool) -> int:
+    def _try(self, job: TableJob, rows: Sequence[R | None], refused: Mapping[int, Refusal], *, apart: bool) -> int:
         """One transaction. Returns how many events have an outcome by it.
         If that is not all, nothing is stored, and so many may be."""
         if job.tried and self._was_stored(job):
@@ -430,7 +484,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 settled = max(job.settled.get(place.log, 0), block.origin.settled)
                 below = block.origin.acked_below
                 start = 0
-                for at in range(count + 1):
+                for at in range(count + 1) if job.refused else (count,):
                     if at == count or number + at in job.refused:
                         if at > start:
                             yield (
@@ -452,6 +506,10 @@ def _parted(blocks: Iterable[Block], log: str) -> tuple[list[Block], list[Block]
     for block in blocks:
         (of if block.origin is not None and block.origin.log == log else others).append(block)
     return of, others
+
+
+def _waits_for(position: int) -> str:
+    return f"waits until the error record of position {position} is delivered: no later row may pass it"
 
 
 def _opening(block: Block, log: str) -> LogOpening:

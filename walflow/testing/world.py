@@ -202,8 +202,8 @@ class _Half:
     def explain(self, tell: Callable[[], str]) -> None:
         self.explained = tell
 
-    def counter(self, name: str) -> MemoryCounter:
-        return self.counters.setdefault(name, MemoryCounter())
+    def counter(self, name: str, **labels: str) -> MemoryCounter:
+        return self.counters.setdefault(" ".join((name, *labels.values())), MemoryCounter())
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         self.gauges[" ".join((name, *labels.values()))] = read
