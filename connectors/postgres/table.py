@@ -15,7 +15,7 @@ from connectors.postgres.server import PostgresServer, blames_table, is_by_row, 
 from connectors.postgres.text import NULL, TableColumn, cell, json_lines, line
 from walflow import Block
 from walflow.frontier import Frontier
-from walflow.tables import WHOLE, CannotUse, Column, NotARow, Refusal, member_of
+from walflow.tables import WHOLE, CannotUse, Column, NotARow, RowRefusal, member_of
 
 LINE: Final = re.compile(r"COPY .*?, line (\d+)")
 
@@ -118,12 +118,14 @@ class PostgresTable:
     def json_rows(self, block: Block) -> Sequence[PostgresRow] | None:
         return json_lines(block.frames) if self._wanted.columns is WHOLE and not names_tables(block) else None
 
-    def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, Refusal]:
-        refused: dict[int, Refusal] = {}
+    def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, RowRefusal]:
+        refused: dict[int, RowRefusal] = {}
         self._server.run(self._pieces([*rows], 0, len(rows), refused))
         return refused
 
-    async def _pieces(self, rows: list[PostgresRow | None], low: int, high: int, refused: dict[int, Refusal]) -> None:
+    async def _pieces(
+        self, rows: list[PostgresRow | None], low: int, high: int, refused: dict[int, RowRefusal]
+    ) -> None:
         """Stores `rows[low:high]`. The server says in which line of COPY a row is bad; else halves show it."""
         while low < high:
             failed = await self._store(rows, low, high)
@@ -144,9 +146,9 @@ class PostgresTable:
             refused[bad] = self._refusal(rows[bad], failed.error)
             low = bad + 1
 
-    def _refusal(self, row: PostgresRow | None, error: asyncpg.PostgresError) -> Refusal:
+    def _refusal(self, row: PostgresRow | None, error: asyncpg.PostgresError) -> RowRefusal:
         table = row.table.shown if isinstance(row, NamedRow) else self._wanted.shown
-        return Refusal(f"{table}: {told(error)}", error.sqlstate or "")
+        return RowRefusal(f"{table}: {told(error)}", error.sqlstate or "")
 
     async def _store(self, rows: Sequence[PostgresRow | None], low: int, high: int) -> FailedRows | None:
         """All of them, or none and why. Constraints that wait for the end of the transaction are looked at here,

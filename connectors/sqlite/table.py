@@ -11,7 +11,7 @@ import msgspec
 from connectors.sqlite.rows import Cell, row_of
 from walflow import Block
 from walflow.frontier import Frontier
-from walflow.tables import WHOLE, CannotUse, Column, Refusal, RowEnds
+from walflow.tables import WHOLE, CannotUse, Column, RowEnds, RowRefusal
 
 BUSY: Final = 5.0  # seconds that another process may hold the file
 FRONTIERS: Final = (
@@ -72,7 +72,7 @@ class SqliteTable:
             self.close()
             raise
 
-    def insert(self, rows: Sequence[Row | None], *, apart: bool) -> Mapping[int, Refusal]:
+    def insert(self, rows: Sequence[Row | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         connection = self._opened()
         names = ", ".join(map(_quoted, (column.name for column in self._columns)))
         text = f"INSERT INTO {_quoted(self._table)} ({names}) VALUES ({', '.join('?' * len(self._columns))})"
@@ -90,13 +90,13 @@ class SqliteTable:
                 return {}
         return self._one_by_one(connection, text, rows)
 
-    def _refusal(self, error: sqlite3.Error) -> Refusal:
-        return Refusal(f"{self._table}: {error} ({error.sqlite_errorname})", error.sqlite_errorname)
+    def _refusal(self, error: sqlite3.Error) -> RowRefusal:
+        return RowRefusal(f"{self._table}: {error} ({error.sqlite_errorname})", error.sqlite_errorname)
 
     def _one_by_one(
         self, connection: sqlite3.Connection, text: str, rows: Sequence[Row | None]
-    ) -> Mapping[int, Refusal]:
-        refused: dict[int, Refusal] = {}
+    ) -> Mapping[int, RowRefusal]:
+        refused: dict[int, RowRefusal] = {}
         unclear: sqlite3.Error | None = None
         stored = False
         for number, row in enumerate(rows):

@@ -42,7 +42,7 @@ def test_a_histogram_counts_a_bound_as_within() -> None:
     assert (histogram.counts, histogram.sum) == ([2, 2, 1], 104.0)
 
 
-LABELS = {"flow", "component", "kind", "type", "port", "reason", "consumer", "lane", "log", "outcome"}
+LABELS = {"flow", "component", "kind", "type", "port", "reason", "consumer", "lane", "log", "outcome", "code"}
 
 
 def test_names_carry_their_unit_and_labels_are_of_a_closed_set() -> None:

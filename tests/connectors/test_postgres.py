@@ -17,7 +17,7 @@ from tests.connectors.postgres import needs_postgres
 from walflow import Inlet, Outlet
 from walflow.event import Frames, Framing
 from walflow.framing import LENGTH_PREFIXED, LINES
-from walflow.tables import CannotUse, NotARow, Refusal, columns_of, run_table
+from walflow.tables import CannotUse, NotARow, RowRefusal, columns_of, run_table
 from walflow.testing.sinks import JobsOnThread, RunsSink, sink_promises
 
 pytestmark = [needs_postgres, pytest.mark.test]
@@ -235,7 +235,9 @@ def test_a_named_table_that_cannot_be_used_costs_its_own_events(peer: PostgresPe
     with table.transaction():
         refused = table.insert(rows, apart=False)
     assert set(refused) == {1, 3, 5, 7, 9}
-    assert refused[1] == Refusal('"public"."gone": relation "public.gone" does not exist (SQLSTATE 42P01)', "42P01")
+    assert refused[1] == RowRefusal(
+        '"public"."gone": relation "public.gone" does not exist (SQLSTATE 42P01)', "42P01"
+    )
     peer.sql("ALTER TABLE other ADD COLUMN n int")
     table.open()
     assert isinstance(table.row({"n": 1}, {"postgres": {"table": "other"}}), NamedRow)
@@ -335,7 +337,7 @@ class BreakingTable(PostgresTable):
 
     broken = False
 
-    def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, Refusal]:
+    def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         if self.broken:
             raise KeyError("a bug")
         return super().insert(rows, apart=apart)

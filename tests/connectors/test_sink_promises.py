@@ -31,7 +31,7 @@ from walflow import Backoff, Block, Connector, Inlet, NotDelivered, Outlet
 from walflow.cli import new
 from walflow.disk import Stat
 from walflow.net import Failure, HeldPart, RetryQueue, RetrySink
-from walflow.tables import WHOLE, Refusal, run_table
+from walflow.tables import WHOLE, RowRefusal, run_table
 from walflow.testing import MemoryDisk, MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.testing.sinks import JobsOnThread, RunsSink, SinkSubject, WatchedInlet, sink_promises
 from walflow.wal import Log
@@ -116,7 +116,7 @@ class BreakingTable(SqliteTable):
 
     broken = False
 
-    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool) -> Mapping[int, Refusal]:
+    def insert(self, rows: Sequence[tuple[Cell, ...] | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         if self.broken:
             raise KeyError("a bug")
         return super().insert(rows, apart=apart)

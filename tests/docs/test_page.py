@@ -83,6 +83,25 @@ def test_the_page_shows_the_flow_and_pauses_a_connector(tmp_path: Path, browser:
     assert [line for line in browser.thrown if "ERR_CONNECTION" not in line] == []
 
 
+def test_the_page_shows_how_far_a_table_is(tmp_path: Path, browser: Browser) -> None:
+    flow = flow_of("tcp -> log -> db", tcp=TCP, log=plain("wal", path="log"), db=plain("sqlite", path="rows.db"))
+    (tmp_path / "flow.troy").write_text(flow)
+    with running(tmp_path / "flow.troy", tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        admin.until_ready()
+        client = Client(int(str(daemon.last("listening")["address"]).rsplit(":", 1)[1]))
+        browser.shape(WIDTH)
+        browser.open(f"http://{admin.address}/")
+        browser.until("!document.getElementById('main').hidden")
+        assert browser.evaluate("document.getElementById('tables').hidden")
+        client.send(b'{"n":0}\n' * 1234)
+        browser.until("document.getElementById('frontiers').textContent == 'main/dblog1,2340'")
+        assert browser.evaluate(SIDEWAYS) <= WIDTH
+        client.close()
+        assert daemon.terminate() == 0
+    browser.open("about:blank")
+
+
 def _click(browser: Browser, name: str) -> None:
     node = f"[...document.querySelectorAll('#flow g.node')].find(one => one.textContent.startsWith('{name}'))"
     browser.evaluate(f"{node}.dispatchEvent(new Event('click'))")

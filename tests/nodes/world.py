@@ -24,9 +24,9 @@ class World:
         self.scheduler = VirtualScheduler()
         self.metrics = Metrics()
 
-    def context(self, name: str) -> RunContext:
-        def counter(of: str, **labels: str) -> CountedValue:
-            return self.metrics.counter(of, component=name, **labels)
+    def context(self, component: str) -> RunContext:
+        def counter(name: str, **labels: str) -> CountedValue:
+            return self.metrics.counter(name, component=component, **labels)
 
         return RunContext(
             self.scheduler, structlog.get_logger(), counter, fatal, asyncio.Event, gauge=self.metrics.gauge

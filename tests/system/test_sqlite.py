@@ -110,6 +110,29 @@ def test_a_row_that_the_table_refuses_leaves_by_err_and_the_others_are_stored(tm
     ]
 
 
+def test_an_operator_sees_how_far_the_table_is_and_what_it_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        connection.execute("CREATE TABLE events (n INTEGER NOT NULL UNIQUE CHECK (n <> 13))")
+    with running(flow_in(tmp_path), tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        deliver(daemon, [*range(30), 7, 8])
+        admin.until(lambda admin: frontiers(admin) == [{"log": "log", "position": 30, "lag": 0}])
+        metrics = admin.get("/metrics")[1]
+        for code, count in (("SQLITE_CONSTRAINT_CHECK", 1), ("SQLITE_CONSTRAINT_UNIQUE", 2)):
+            line = rf'^walflow_component_refused_rows_total{{.*code="{code}".*}} {count}.0$'
+            assert re.search(line, metrics, re.MULTILINE)
+        status = said([*WALFLOW, "status", "--admin", admin.address])
+        assert "db has the events of log up to position 30\n" in status
+        assert daemon.terminate() == 0
+
+
+def frontiers(admin: Admin) -> list[object]:
+    (flow,) = admin.status()["flows"]
+    (db,) = (one for one in flow["connectors"] if one["name"] == "db")
+    found: list[object] = db["frontiers"]
+    return found
+
+
 def test_a_row_on_which_the_table_chokes_takes_no_other_along(tmp_path: Path) -> None:
     """A trigger that ends the whole transaction, and an expression of the table that fails."""
     with sqlite3.connect(tmp_path / "out.db") as connection:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.tables.rows_in_memory import RowsInMemory
-from walflow.tables import CannotUse, Refusal
+from walflow.tables import CannotUse, RowRefusal
 from walflow.tables.poison import MOST, OTHERS, TRIES, PoisonSearch
 
 
@@ -20,7 +20,7 @@ class Choking(RowsInMemory):
         self.bad = set(bad)
         self.away = away
 
-    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, Refusal]:
+    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         if self.bad.intersection(row for row in rows if row is not None):
             raise CannotUse("it chokes")
         self.rows += [row for row in rows if row is not None]
@@ -42,15 +42,15 @@ def test_all_are_found_and_nothing_is_stored(size: int, bad: set[int]) -> None:
     assert bad.issuperset(found)
     if len(bad) < min(size, OTHERS):  # else nothing may show that the table takes others
         assert set(found) == bad
-        assert set(found.values()) == {Refusal("failed 3 times, and others pass: it chokes", "poison")}
+        assert set(found.values()) == {RowRefusal("failed 3 times, and others pass: it chokes", "poison")}
     assert table.rows == []
     assert table.transactions <= (len(bad) + 1) * (size.bit_length() + 1 + OTHERS)
 
 
 def test_rows_that_are_none_or_known_keep_their_numbers() -> None:
-    known = {4: Refusal("known", "poison")}
+    known = {4: RowRefusal("known", "poison")}
     found = PoisonSearch(Choking([5, 6]), 1.0).find([None, 1, None, 5, 6], known, 9)
-    assert found == {3: Refusal("failed 9 times, and others pass: it chokes", "poison")}
+    assert found == {3: RowRefusal("failed 9 times, and others pass: it chokes", "poison")}
 
 
 def test_one_alone_may_be_the_tables_fault() -> None:

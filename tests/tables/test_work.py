@@ -10,7 +10,7 @@ from walflow.codecs import JSON
 from walflow.contract import Upstream
 from walflow.event import Block, Origin
 from walflow.sinks.job_engine import JobEngine
-from walflow.tables import CannotUse, Refusal
+from walflow.tables import CannotUse, RowRefusal
 from walflow.tables.poison import PoisonSearch
 from walflow.tables.work import TableJob, TableWork
 from walflow.testing.world import MemoryInlet, VirtualScheduler
@@ -50,11 +50,11 @@ class Keyed(RowsInMemory):
 
     orders = True
 
-    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, Refusal]:
+    def insert(self, rows: Sequence[object | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         if "choke" in rows:
             raise CannotUse("it chokes")
         self.rows += [row for row in rows if row is not None and row != "bad"]
-        return {number: Refusal("refused", "42") for number, row in enumerate(rows) if row == "bad"}
+        return {number: RowRefusal("refused", "42") for number, row in enumerate(rows) if row == "bad"}
 
 
 class Bench:

@@ -161,7 +161,7 @@ class _Life:
         context = RunContext(
             self._scheduler,
             structlog.get_logger(),
-            lambda of, **labels: self._world.metrics.counter(of, component=nodes.name, **labels),
+            lambda name, **labels: self._world.metrics.counter(name, component=nodes.name, **labels),
             fatal,
             asyncio.Event,
         )

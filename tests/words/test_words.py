@@ -122,7 +122,7 @@ def test_what_is_said_of_a_log_behind_a_log_is_so(between: str) -> None:
 @pytest.mark.nightly
 def test_without_that_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault that was reported: `check` promised none twice behind two logs."""
-    monkeypatch.setattr("walflow.cli.promises._repeats", lambda path, words, graph: [])
+    monkeypatch.setattr("walflow.cli.promises._repeats", lambda path, logs, words, graph: [])
     found = [str(raised) for seed in range(20) if (raised := _raised(two_logs("count"), seed))]
     assert any("none comes twice, and these did" in one for one in found)
 

@@ -64,6 +64,15 @@ class FailureStatus(Struct):
     advice: str = ""
 
 
+class FrontierStatus(Struct):
+    """Of a sink that stores positions with its rows: `position` is the highest that it has of the log in this
+    directory, and `lag` how many of the log are above it."""
+
+    log: str
+    position: int
+    lag: int
+
+
 class RequestStatus(Struct):
     """Of the last seconds: requests per second, and the seconds that half of them, and 99 of 100, took at most."""
 
@@ -79,7 +88,7 @@ class ConnectorStatus(Struct):
     `gate`: why it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events
     have failed at a sink and wait to be sent again; `failed`: the oldest 100 parts of a block among them. `holders`:
     of a log, the sinks and operators that hold events of it now. `failure`: of a sink, the last one. `requests`: of a
-    sink of requests."""
+    sink of requests. `frontiers`: of a table."""
 
     name: str
     type: str
@@ -101,6 +110,7 @@ class ConnectorStatus(Struct):
     holders: list[str] = []
     failure: FailureStatus | None = None
     requests: RequestStatus | None = None
+    frontiers: list[FrontierStatus] = []
 
 
 class PipelineStatus(Struct):

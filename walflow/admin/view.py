@@ -12,6 +12,7 @@ from walflow.admin.document import (
     ConnectorStatus,
     FailedStatus,
     FlowStatus,
+    FrontierStatus,
     LaneStatus,
     LinkStatus,
     Number,
@@ -58,6 +59,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     logs = _logs(daemon)
     lanes = _lanes(daemon)
     kept = _kept(daemon)
+    frontiers = _frontiers(daemon)
     flows: dict[str, FlowStatus] = {}
 
     def flow(node: NodeId) -> FlowStatus:
@@ -67,6 +69,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
         of = nodes.plan.id.flow, nodes.plan.id.name
         shown = _connector(nodes, rates, events[of], logs.get(of), lanes[of], restarts=_restarts(daemon, nodes))
         shown.failure = failure_of(nodes, daemon.nodes.connectors)
+        shown.frontiers = frontiers[of]
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
         of = plan.id.flow, plan.id.name
@@ -168,6 +171,18 @@ def _lanes(daemon: Daemon) -> dict[Of, dict[tuple[str, str], Number]]:
         if "lane" in labels:
             lanes[labels["flow"], labels["component"]][labels["lane"], name] = value
     return lanes
+
+
+def _frontiers(daemon: Daemon) -> dict[Of, list[FrontierStatus]]:
+    """By the gauges of a table."""
+    gauges: defaultdict[tuple[Of, str], dict[str, int]] = defaultdict(dict)
+    for name, labels, value in daemon.metrics.gauges():
+        if name in ("frontier_position", "frontier_lag_events"):
+            gauges[(labels["flow"], labels["component"]), labels["log"]][name] = int(value)
+    frontiers: defaultdict[Of, list[FrontierStatus]] = defaultdict(list)
+    for (of, log), values in gauges.items():
+        frontiers[of].append(FrontierStatus(log, values["frontier_position"], values["frontier_lag_events"]))
+    return frontiers
 
 
 def _kept(daemon: Daemon) -> dict[Of, dict[str, Number]]:

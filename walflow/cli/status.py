@@ -221,6 +221,9 @@ def troubles(
     lines += fails
     if connector.requests is not None:
         lines.append(_requests_line(connector, connector.requests))
+    for one in connector.frontiers:
+        text = f"{name} has the events of {printable(one.log)} up to position {one.position:,}"
+        lines.append(Text(f"{text}, and lacks {one.lag:,} later ones" if one.lag else text, "dim"))
     told = {f"{flow.name}::{one.name}" for one in flow.connectors if one.failure is not None and one.failure.waiting}
     if any(part.sink not in told for part in connector.failed):
         lines.append(_failed_line(connector))

@@ -15,7 +15,7 @@ Read in this order:
 
 from walflow.tables.columns import WHOLE, Column, NotARow, columns_of, member_of
 from walflow.tables.poison import PoisonKey
-from walflow.tables.store import CannotUse, Refusal, RowEnds, TableStore
+from walflow.tables.store import CannotUse, RowEnds, RowRefusal, TableStore
 from walflow.tables.work import TABLE_FAMILIES, TableWork, run_table
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "Column",
     "NotARow",
     "PoisonKey",
-    "Refusal",
     "RowEnds",
+    "RowRefusal",
     "TableStore",
     "TableWork",
     "columns_of",

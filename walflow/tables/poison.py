@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 from pydantic import Field
 
 from walflow.contract import Connector
-from walflow.tables.store import CannotUse, Refusal, RowEnds, TableStore
+from walflow.tables.store import CannotUse, RowEnds, RowRefusal, TableStore
 
 TRIES: Final = 3  # failed ones, at least
 MOST: Final = 16  # that one search finds
@@ -51,18 +51,18 @@ class PoisonSearch(Generic[R]):
         """`seconds`: since the first of the `tries`."""
         return self._after is not None and tries >= TRIES and seconds >= self._after
 
-    def find(self, rows: Sequence[R | None], known: Mapping[int, Refusal], tries: int) -> dict[int, Refusal]:
+    def find(self, rows: Sequence[R | None], known: Mapping[int, RowRefusal], tries: int) -> dict[int, RowRefusal]:
         """Rows that fail although others pass, by number, each with why. There may be more. `known`: of earlier
         searches. Raises CannotUse: the table cannot be asked now."""
         left = [number for number, row in enumerate(rows) if row is not None and number not in known]
-        found: dict[int, Refusal] = {}
+        found: dict[int, RowRefusal] = {}
         for _ in range(MOST):
             one = self._first(rows, left)
             if one is None:
                 break
             number, why = one
             left.remove(number)
-            found[number] = Refusal(f"failed {tries} times, and others pass: {why}", POISON)
+            found[number] = RowRefusal(f"failed {tries} times, and others pass: {why}", POISON)
         return found
 
     def _first(self, rows: Sequence[R | None], left: Sequence[int]) -> tuple[int, str] | None:

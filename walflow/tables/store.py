@@ -15,7 +15,7 @@ class CannotUse(WalflowError):
     """The table cannot be used now; later it may be. The line says why."""
 
 
-class Refusal(NamedTuple):
+class RowRefusal(NamedTuple):
     """Why the table refuses a row. `code`: the database's own name for it, as an SQLSTATE; there are few."""
 
     reason: str
@@ -25,7 +25,7 @@ class Refusal(NamedTuple):
 class RowEnds(WalflowError):
     """A row ended the transaction: nothing is stored. `number`: of the row, None if it is not known."""
 
-    def __init__(self, number: int | None, refusal: Refusal) -> None:
+    def __init__(self, number: int | None, refusal: RowRefusal) -> None:
         super().__init__(refusal.reason)
         self.number = number
         self.refusal = refusal
@@ -70,7 +70,7 @@ class TableStore(Protocol[R]):
         """In a transaction that has read it."""
         ...
 
-    def insert(self, rows: Sequence[R | None], *, apart: bool) -> Mapping[int, Refusal]:
+    def insert(self, rows: Sequence[R | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         """In a transaction. None is no row. Returns by number the rows that the table refuses, and why; none of them
         is stored. Raises RowEnds; called with `apart` after it, it stores them one after the other."""
         ...

@@ -17,7 +17,7 @@ from walflow.receipt import Receipt
 from walflow.sinks import JobEnd, JobSink, NotDelivered, SinkWork
 from walflow.tables.columns import NotARow
 from walflow.tables.poison import PoisonSearch
-from walflow.tables.store import CannotUse, Refusal, RowEnds, TableStore
+from walflow.tables.store import CannotUse, RowEnds, RowRefusal, TableStore
 from walflow.tables.writers import LogWriters
 
 BATCH_BYTES: Final = 1 << 20
@@ -39,8 +39,9 @@ TABLE_FAMILIES: Final[Families] = {
         "counter",
         "Positions that the table had confirmed and lost again, and that the log did not send again.",
     ),
+    "frontier_position": Family("gauge", "The highest position of the log that the table has.", ("log",)),
     "frontier_lag_events": Family(
-        "gauge", "Positions of the log above the highest one that the table has.", ("log",)
+        "gauge", "Positions of the log above the highest one that the table has or has refused.", ("log",)
     ),
     "known_events_total": Family(
         "counter",
@@ -105,7 +106,7 @@ class TableJob:
     settled: dict[str, int] = field(default_factory=dict[str, int])
     done: int = 0  # events of the blocks, the first ones, that have an outcome
     trying: int = 0
-    refused: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
+    refused: dict[int, RowRefusal] = field(default_factory=dict[int, RowRefusal])
     tried: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
     behind: int | None = None
     passed: Sequence[Barrier] = ()
@@ -113,7 +114,7 @@ class TableJob:
     events: int = 0
     chokes: int = 0
     choked_at: float = 0.0
-    poison: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
+    poison: dict[int, RowRefusal] = field(default_factory=dict[int, RowRefusal])
 
 
 async def run_table(inlet: Inlet, store: TableStore[R], *, poison_after: float | None = None) -> None:
@@ -307,9 +308,10 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         writer = self._writers[opening.log]
         self._lost.value += writer.lost
 
-        def lag() -> int:
-            return max(0, opening.held.next - 1 - writer.frontier.highest)
+        def lag() -> int:  # refused events behind the last row have their outcome
+            return max(0, opening.held.next - 1 - max(writer.frontier.highest, opening.held.low))
 
+        self._inlet.gauge("frontier_position", lambda: writer.frontier.highest, log=opening.directory)
         self._inlet.gauge("frontier_lag_events", lag, log=opening.directory)
 
     def _rests(self, job: TableJob, rest: Rest) -> JobEnd:
@@ -344,7 +346,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._codes.add(code)
         return self._inlet.counter("refused_rows_total", code=code)
 
-    def _apart(self, block: Block, number: int, refused: Mapping[int, Refusal]) -> Iterator[tuple[Block, str]]:
+    def _apart(self, block: Block, number: int, refused: Mapping[int, RowRefusal]) -> Iterator[tuple[Block, str]]:
         """Its parts, each with the reason why it is no row."""
         if not refused:
             yield block, ""
@@ -403,9 +405,9 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 )
             events = done
 
-    def _made(self, blocks: Sequence[Block]) -> tuple[list[R | None], dict[int, Refusal]]:
+    def _made(self, blocks: Sequence[Block]) -> tuple[list[R | None], dict[int, RowRefusal]]:
         rows: list[R | None] = []
-        refused: dict[int, Refusal] = {}
+        refused: dict[int, RowRefusal] = {}
         for block in blocks:
             made = self._store.json_rows(block) if block.codec is JSON else None
             if made is not None:
@@ -416,11 +418,11 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 try:
                     rows.append(self._store.row(decode(payload), block.event_meta(number)))
                 except (NotARow, CannotDecode) as error:
-                    refused[len(rows)] = Refusal(str(error), NO_ROW)
+                    refused[len(rows)] = RowRefusal(str(error), NO_ROW)
                     rows.append(None)
         return rows, refused
 
-    def _try(self, job: TableJob, rows: Sequence[R | None], refused: Mapping[int, Refusal], *, apart: bool) -> int:
+    def _try(self, job: TableJob, rows: Sequence[R | None], refused: Mapping[int, RowRefusal], *, apart: bool) -> int:
         """One transaction. Returns how many events have an outcome by it.
         If that is not all, nothing is stored, and so many may be."""
         if job.tried and self._was_stored(job):

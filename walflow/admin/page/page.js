@@ -157,6 +157,10 @@ function drawTables() {
       count(one.events.rejected || 0), count(one.events.failed || 0), one.window_bytes ? `${Math.round(100 * one.inflight_bytes / one.window_bytes)} %` : "",
       one.requests ? `${seconds(one.requests.median)} / ${seconds(one.requests.p99)}` : ""] };
   })));
+  const tables = status.flows.flatMap((flow) => flow.connectors.flatMap((one) => one.frontiers.map((of) => ({
+    words: [1], cells: [`${flow.name}/${one.name}`, of.log, of.position.toLocaleString("en"), count(of.lag)] }))));
+  $("tables").hidden = !tables.length;
+  rows("frontiers", tables);
   $("no-rejections").hidden = known.rejections.length > 0;
   rows("rejections", known.rejections.map((one) => ({ words: [1, 4, 5], cells: [new Date(one.received_ms).toISOString().slice(0, 19).replace("T", " "), one.node, count(one.events), one.position ?? "", one.at ?? "",
     known.tap ? one.reason : "start the daemon with --tap to see it here"] })));
