@@ -64,7 +64,9 @@ def made(name: str, suite: str, packages: str, installed: Sequence[str] = (), la
     shutil.copy("/etc/resolv.conf", making / "etc/resolv.conf")
     if CERTIFICATES.exists():  # a proxy's may be among them
         shutil.copy(CERTIFICATES, making / CERTIFICATES.relative_to("/"))
-    (making / "etc/apt/apt.conf.d/keep").write_text('APT::Keep-Downloaded-Packages "true";\n')
+    # A mirror may be a snapshot, and a testing suite's signature is good for a week.
+    options = 'APT::Keep-Downloaded-Packages "true";\nAcquire::Check-Valid-Until "false";\n'
+    (making / "etc/apt/apt.conf.d/keep").write_text(options)
     get = ("chroot", str(making), "apt-get")
     _run(*get, "update")
     for option, names in (("--yes", installed), ("--download-only", later)):
