@@ -49,6 +49,7 @@ class PostgresTable:
         self._gone = Column(gone, tuple(gone.split("."))) if gone else None
         self._keys = [number for number, column in enumerate(wanted.columns) if column.name in wanted.key]
         self._table: FoundTable | None = None
+        self.superseded = 0
         self._named = NamedTables(server, wanted, most)
 
     def __repr__(self) -> str:
@@ -120,6 +121,7 @@ class PostgresTable:
 
     def insert(self, rows: Sequence[PostgresRow | None], *, apart: bool) -> Mapping[int, RowRefusal]:
         refused: dict[int, RowRefusal] = {}
+        self.superseded = 0
         self._server.run(self._pieces([*rows], 0, len(rows), refused))
         return refused
 
@@ -154,6 +156,7 @@ class PostgresTable:
         """All of them, or none and why. Constraints that wait for the end of the transaction are looked at here,
         while a row can be told from the others."""
         connection = self._server.connection
+        superseded = self.superseded
         given = self._by_table(rows, low, high)
         if not given:
             return None
@@ -169,6 +172,7 @@ class PostgresTable:
             if not unfit and not is_by_row(error):
                 raise
             await connection.execute("ROLLBACK TO SAVEPOINT walflow")
+            self.superseded = superseded
             numbers = [number for one in given for number in one.numbers] if at is None else at.numbers
             return FailedRows(error, numbers, unfit)
         return None
@@ -221,12 +225,13 @@ class PostgresTable:
         )
         data = b"".join(b"%d\t%b\n" % one for one in zip(rows.numbers, rows.lines, strict=True))
         await self._copy(None, "walflow_rows", ["walflow_number", "walflow_gone", *self._names], data)
-        await connection.execute(
+        last = await connection.fetchval(
             f"WITH last AS (SELECT DISTINCT ON ({keys}) * FROM pg_temp.walflow_rows ORDER BY {keys}, walflow_number "
-            f"DESC), gone AS (DELETE FROM {table} t USING last WHERE last.walflow_gone AND {same}) INSERT INTO "
-            f"{table} ({names}) SELECT {names} FROM last WHERE NOT walflow_gone ON CONFLICT ({keys}) DO "
-            f"{f'UPDATE SET {changed}' if changed else 'NOTHING'}"
+            f"DESC), gone AS (DELETE FROM {table} t USING last WHERE last.walflow_gone AND {same}), put AS (INSERT "
+            f"INTO {table} ({names}) SELECT {names} FROM last WHERE NOT walflow_gone ON CONFLICT ({keys}) DO "
+            f"{f'UPDATE SET {changed}' if changed else 'NOTHING'}) SELECT count(*) FROM last"
         )
+        self.superseded += len(rows.numbers) - last
 
     # the transaction, and the frontier's row
 

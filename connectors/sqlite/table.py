@@ -28,6 +28,7 @@ class SqliteTable:
     A connection is opened when it is needed, and closed after any error."""
 
     orders = False
+    superseded = 0
 
     def __init__(self, path: str, table: str, columns: Sequence[Column], *, create: bool) -> None:
         self._path = path

@@ -79,7 +79,9 @@ def test_a_round_trip_is_identity(path: Path, tmp_path: Path) -> None:
 def test_what_the_lines_say(path: Path) -> None:
     head, *rest = [json.loads(line) for line in exported(path).splitlines()]
     uuid = json.loads(run("stats", path, "--json").output)["uuid"]
-    assert head == {"kind": "log", "version": 1, "uuid": uuid, "low": 4, "durable": 30, "ranges": []}
+    assert head == {"kind": "log", "version": 3, "uuid": uuid, "low": 4, "durable": 30, "ranges": []}
+    terms = [line.pop("term") for line in rest]
+    assert len(set(terms)) == len(list(path.glob("*.wal")))
     payload = "".join(f'{{"n":{number},"rest":"{"y" * 40}"}}\n' for number in (4, 5, 6))
     assert rest[1] == {
         "kind": "record",
@@ -271,7 +273,7 @@ WRONG: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "a line is missing": (lambda lines: [*lines[:4], *lines[5:]], ":5: positions 10 to 12 are missing"),
     "in disorder": (lambda lines: [*lines[:4], lines[5], lines[4]], ":5: positions 10 to 12 are missing"),
     "twice": (lambda lines: [*lines[:4], *lines[3:]], ":5: position 7 comes after 9: positions must increase"),
-    "newer": (lambda lines: changed(lines, 1, b'"version":1', b'"version":3'), ":1: these are lines of version 3"),
+    "newer": (lambda lines: changed(lines, 1, b'"version":3', b'"version":4'), ":1: these are lines of version 4"),
     "uuid": (lambda lines: changed(lines, 1, b'"uuid":"', b'"uuid":"x'), ":1: no log has the uuid 'x"),
     "low": (lambda lines: changed(lines, 1, b'"low":4', b'"low":44'), ":1: low, ranges and durable do not fit"),
     "ranges": (lambda lines: changed(lines, 1, b"[]", b"[[5,6]]"), ":1: low, ranges and durable do not fit"),
@@ -289,6 +291,7 @@ WRONG: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     ),
     "no tag": (lambda lines: changed(lines, 3, b'"codec":"json",', b""), ":3: it has neither tag_base64 nor all of"),
     "arrival": (lambda lines: changed(lines, 3, str(ARRIVED).encode(), b"9" * 19), ":3: no event arrived at 999"),
+    "term": (lambda lines: changed(lines, 3, b'"term":', b'"term":-'), ":3: no log has a term -"),
     "kind": (lambda lines: changed(lines, 3, b'"record"', b'"event"'), ":3: Invalid value 'event'"),
 }
 

@@ -51,7 +51,7 @@ def test_stats_say_what_each_sink_lacks(marked: Path) -> None:
 
 def test_an_import_gives_each_sink_what_it_had_not_acked(marked: Path, tmp_path: Path) -> None:
     lines = exported(marked)
-    assert (lines[0]["version"], lines[0]["low"]) == (2, 4)
+    assert (lines[0]["version"], lines[0]["low"]) == (3, 4)
     assert lines[1:3] == [
         {"kind": "mark", "name": "near", "low": 30, "ranges": []},
         {"kind": "mark", "name": "far", "low": 4, "ranges": []},

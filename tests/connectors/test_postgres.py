@@ -19,6 +19,7 @@ from walflow.event import Frames, Framing
 from walflow.framing import LENGTH_PREFIXED, LINES
 from walflow.tables import CannotUse, NotARow, RowRefusal, columns_of, run_table
 from walflow.testing.sinks import JobsOnThread, RunsSink, sink_promises
+from walflow.testing.tables import TableSubject, table_promises
 
 pytestmark = [needs_postgres, pytest.mark.test]
 
@@ -180,6 +181,7 @@ def test_with_a_key_the_last_event_counts(peer: PostgresPeer) -> None:
     wanted = WantedTable("t", columns=columns_of({"id": "id::int", "v": "v"}), key=("id",), create=True)
     table = table_of(peer, wanted, "gone")
     assert stored(table, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 1, "v": "c"}, {"id": 3, "v": "d"}]) == {}
+    assert table.superseded == 1
     refused = stored(
         table,
         [
@@ -245,6 +247,19 @@ def test_a_named_table_that_cannot_be_used_costs_its_own_events(peer: PostgresPe
     assert peer.sql("SELECT count(*) FROM t") == [(5,)]
 
 
+def test_one_connection_stores_many_transactions_with_a_key(peer: PostgresPeer) -> None:
+    """A prepared statement is used again, of a temporary table that is another one each time."""
+    wanted = WantedTable("t", columns=columns_of({"id": "id::int", "v": "v"}), key=("id",), create=True)
+    table = table_of(peer, wanted)
+    table.open()
+    for turn in range(5):
+        with table.transaction():
+            assert table.insert([table.row({"id": n % 2, "v": str(turn)}, {}) for n in range(6)], apart=False) == {}
+        assert table.superseded == 4
+    table.close()
+    assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(0, "4"), (1, "4")]
+
+
 def test_with_a_key_each_named_table_has_its_own_rows(peer: PostgresPeer) -> None:
     wanted = WantedTable("t", columns=columns_of({"id": "id::int", "v": "v"}), key=("id",), create=True)
     table = table_of(peer, wanted, most=1)
@@ -252,6 +267,7 @@ def test_with_a_key_each_named_table_has_its_own_rows(peer: PostgresPeer) -> Non
     assert stored(table, events, ["u" if n % 4 < 2 else None for n in range(8)]) == {}
     assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(0, "6"), (1, "7")]
     assert peer.sql("SELECT id, v FROM u ORDER BY id") == [(0, "4"), (1, "5")]
+    assert table.superseded == 4
 
 
 def test_names_are_quoted(peer: PostgresPeer) -> None:
@@ -388,9 +404,33 @@ class PostgresSubject(JobsOnThread):
         return on_thread(lambda: self.peer.sql(*statements))
 
 
+class PostgresRows(TableSubject):
+    """With a column that events are kept in; `key`: whether rows are found again by it."""
+
+    peer: PostgresPeer  # of the module
+    key: Sequence[str] = ()
+
+    def __init__(self) -> None:
+        self.refused = None if self.key else {"n": -1}  # with a key, later events wait for its error record
+        table = "CREATE TABLE t (n int PRIMARY KEY CHECK (n > 0))"
+        self.peer.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", table)
+
+    def store(self) -> PostgresTable:
+        return table_of(self.peer, WantedTable("t", columns=columns_of({"n": "n"}), key=self.key))
+
+    def rows(self) -> Sequence[object]:
+        return [{"n": n} for (n,) in self.peer.sql("SELECT n FROM t")]
+
+
+class PostgresKeyedRows(PostgresRows):
+    key = ("n",)
+
+
 @pytest.fixture(autouse=True)
 def _subjects_have_a_peer(server: PostgresPeer) -> None:
-    PostgresSubject.peer = server
+    PostgresSubject.peer = PostgresRows.peer = server
 
 
 test_postgres = sink_promises(PostgresSubject)
+test_rows = table_promises(PostgresRows)
+test_rows_with_a_key = table_promises(PostgresKeyedRows)

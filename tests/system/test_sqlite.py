@@ -253,6 +253,30 @@ def test_a_log_that_went_back_is_refused_and_known_events_stay_known(tmp_path: P
         assert daemon.terminate() == 0
 
 
+def test_an_import_is_no_log_that_went_back(tmp_path: Path) -> None:
+    """Its cursor is behind what the table has. The terms come with the records, so the table knows them again."""
+    flow, log = flow_in(tmp_path), tmp_path / "log"
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, [0])
+        stored(tmp_path, [0])
+        wait_until((log / "cursor").exists, "no cursor")
+        cursor = (log / "cursor").read_bytes()
+        deliver(daemon, range(1, 2000))  # several files
+        stored(tmp_path, range(2000))
+        daemon.kill()
+    (log / "cursor").write_bytes(cursor)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(said([*WALFLOW, "wal", "export", str(log)], cwd=ROOT))
+    log.rename(tmp_path / "before")
+    said([*WALFLOW, "wal", "import", str(log), str(lines), "--chunk-size", "16384"], cwd=ROOT)
+    shutil.copytree(tmp_path / "before" / "frontiers", log / "frontiers")
+    with running(flow, tmp_path) as daemon:
+        deliver(daemon, range(2000, 2010))
+        stored(tmp_path, range(2010))
+        assert daemon.terminate() == 0
+        assert daemon.last("stopped")["known_events_total"] == 2000
+
+
 @pytest.mark.nightly  # a minute until the token of the process before is old
 def test_a_relaxed_log_that_went_back_goes_on(tmp_path: Path) -> None:
     """As after a power cut: what it lost is in the table, and its next events have the same positions."""

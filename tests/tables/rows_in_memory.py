@@ -9,6 +9,7 @@ from walflow.frontier import Frontier
 
 class RowsInMemory:
     orders = False
+    superseded = 0
 
     def __init__(self) -> None:
         self.rows: list[object] = []

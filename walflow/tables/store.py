@@ -40,6 +40,11 @@ class TableStore(Protocol[R]):
     @property
     def orders(self) -> bool: ...
 
+    @property
+    def superseded(self) -> int:
+        """Rows of the last `insert` that a later one of it has replaced."""
+        ...
+
     def open(self) -> None:
         """Connects, if it is not; knows the table then. Raises CannotUse."""
         ...

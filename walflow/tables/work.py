@@ -35,6 +35,9 @@ TABLE_FAMILIES: Final[Families] = {
         "form that the table can store; `poison`: see `poison_after`.",
         ("code",),
     ),
+    "superseded_rows_total": Family(
+        "counter", "Events that left no row: with `key`, a later one of the same transaction replaced or deleted it."
+    ),
     "lost_rows_total": Family(
         "counter",
         "Positions that the table had confirmed and lost again, and that the log did not send again.",
@@ -110,6 +113,7 @@ class TableJob:
     tried: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
     behind: int | None = None
     passed: Sequence[Barrier] = ()
+    superseded: int = 0
     size: int = 0
     events: int = 0
     chokes: int = 0
@@ -145,6 +149,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._commits = inlet.counter("commits_total")
         self._known = inlet.counter("known_events_total")
         self._lost = inlet.counter("lost_rows_total")
+        self._superseded = inlet.counter("superseded_rows_total")
         self._codes: set[str] = set()
 
     # on the loop
@@ -298,10 +303,11 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         for refusal in job.refused.values():
             self._refused(refusal.code).value += 1
         stored = job.done - len(job.refused)
-        self._rows.value += stored
+        self._rows.value += stored - job.superseded
+        self._superseded.value += job.superseded
         self._commits.value += stored > 0
         job.poison = {number - job.done: why for number, why in job.poison.items() if number >= job.done}
-        job.blocks, job.done, job.refused = rest, 0, {}
+        job.blocks, job.done, job.refused, job.superseded = rest, 0, {}, 0
         return JobEnd(acked, rejected)
 
     def _opened(self, opening: LogOpening) -> None:
@@ -450,6 +456,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                 self._store.write(log, self._inlet.name, frontier)
             job.tried, job.trying = after, len(rows)
         job.tried = {}
+        job.superseded = self._store.superseded
         self._writers.stored(after)
         return len(rows)
 

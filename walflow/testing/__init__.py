@@ -1,6 +1,6 @@
 """For tests, a stranger's too: the world a connector runs in (`world`), disks in memory (`disk`), what a power cut
-may leave of one (`cuts`), and what every sink owes, as a suite (`sinks`). What proves the log with them is no part of
-the package: `tests/proof`, beside the source."""
+may leave of one (`cuts`), and what every sink and every table owes, as suites (`sinks`, `tables`). What proves the
+log with them is no part of the package: `tests/proof`, beside the source."""
 
 from walflow.testing.clock import VirtualClock
 from walflow.testing.cuts import images

@@ -355,8 +355,13 @@ class Log:
         return chunks[at].salt if at >= 0 and position <= chunks[at].last else None
 
     def spans(self) -> dict[int, tuple[int, int]]:
-        """By term: the first and the last position of each chunk that is still there."""
-        return {chunk.salt: (chunk.first, chunk.last) for chunk in self.chunks if chunk.last >= chunk.first}
+        """By term: the first and the last position that is still there. An import may make several chunks of one."""
+        found: dict[int, tuple[int, int]] = {}
+        for chunk in self.chunks:
+            if chunk.last >= chunk.first:
+                first, _ = found.get(chunk.salt, (chunk.first, 0))
+                found[chunk.salt] = first, chunk.last
+        return found
 
     def newest(self, size: int) -> int:
         """The first position of a chunk; it and the chunks behind it have at least `size` bytes,

@@ -36,7 +36,7 @@ def _shown(*templates: str, page: str) -> str:
 
 
 def _connector_howto(page: str) -> str:
-    return _shown("connector/spool.py", "connector/pyproject.toml", page=page)
+    return _shown("connector/spool.py", "connector/pyproject.toml", "connector/ledger.py", page=page)
 
 
 def _codec_howto(page: str) -> str:

@@ -10,7 +10,7 @@ from walflow.exit_codes import EX_FINDINGS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from walflow.cli.wal.lines import ExportLine, Gone, LogLine, LostLine
+    from walflow.cli.wal.lines import ExportLine, Gone, LineWriter, LogLine, LostLine
     from walflow.wal import Gap, Record
     from walflow.wal.cursor import Acked
     from walflow.wal.tools.inspect import View
@@ -35,7 +35,7 @@ def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
 
 
 def _export(path: str, first: int, last: int) -> int:
-    from walflow.cli.wal.lines import MarkLine, encode
+    from walflow.cli.wal.lines import LineWriter, MarkLine, encode
     from walflow.wal.tools.inspect import acked_by_cursor, look, records
 
     out = stdout()
@@ -49,7 +49,8 @@ def _export(path: str, first: int, last: int) -> int:
         out.write(encode(MarkLine(name, mark.low, list(mark.ranges))) + b"\n")
     with progress("exporting", beside=True) as begin:
         found = records(view, first, durable, begin(view.bytes_from(first, durable)))
-        for line in _merged(_lines(found, acked, gaps)):
+        terms = [(chunk.first, chunk.salt) for chunk in view.chunks]
+        for line in _merged(_lines(found, LineWriter(acked, terms), acked, gaps)):
             out.write(encode(line) + b"\n")
     out.flush()
     for gap in gaps:
@@ -58,10 +59,9 @@ def _export(path: str, first: int, last: int) -> int:
 
 
 def _head(view: "View", acked: "Acked", durable: int) -> "LogLine":
-    from walflow.cli.wal.lines import VERSION, WITH_MARKS, LogLine
+    from walflow.cli.wal.lines import VERSION, LogLine
 
-    version = WITH_MARKS if view.marks else VERSION
-    return LogLine(version, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
+    return LogLine(VERSION, view.found.uuid.hex(), acked.low, durable, list(acked.ranges))
 
 
 def _end(view: "View", last: int) -> int:
@@ -84,13 +84,12 @@ def _part(acked: "Acked", first: int, last: int, durable: int) -> "Acked":
 
 
 def _lines(
-    found: "Iterable[Record | Gap]", acked: "Acked", gaps: "list[Gap]"
+    found: "Iterable[Record | Gap]", writer: "LineWriter", acked: "Acked", gaps: "list[Gap]"
 ) -> "Iterator[ExportLine | LostLine | Gone]":
-    from walflow.cli.wal.lines import Gone, LineWriter, LostLine
+    from walflow.cli.wal.lines import Gone, LostLine
     from walflow.wal import Gap
     from walflow.wal.tools.inspect import GONE
 
-    writer = LineWriter(acked)
     for one in found:
         if not isinstance(one, Gap):
             yield writer.line(one)

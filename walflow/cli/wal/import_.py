@@ -41,8 +41,8 @@ class BadLine(WalflowError):
 
 
 def import_(path: Target, file: Source = "-", chunk_size: ChunkSize = 64 << 20, as_json: AsJson = False) -> None:
-    """Make a log from the lines that `walflow wal export` printed: with the same positions, acks, metadata and
-    records. A sink gets what it had not acked.
+    """Make a log from the lines that `walflow wal export` printed: with the same positions, terms, acks, metadata and
+    records. A sink gets what it had not acked; a table knows again what it has.
 
     The log is built in PATH.importing and renamed to PATH when all of it is on disk. So PATH is a complete log or
     does not exist.
@@ -129,7 +129,7 @@ class ImportReport:
                     record = record_of(line)
                     self._expect(line.position, line.position + line.count - 1)
                     self._expect_acked(line)
-                    builder.add(record)
+                    builder.add(record, line.term if isinstance(line.term, int) else None)
                     continue
                 if isinstance(line, MarkLine):
                     self._mark(line)

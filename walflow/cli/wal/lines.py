@@ -5,8 +5,10 @@ is exactly one record: reading it gives the same bytes.
 """
 
 import struct
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -17,8 +19,7 @@ from walflow.wal.arrivals import Provenance
 from walflow.wal.cursor import Acked
 from walflow_kernel.short_tag import shortened
 
-VERSION: Final = 1
-WITH_MARKS: Final = 2  # the version of lines with marks, so that an older walflow says that it does not know them
+VERSION: Final = 3  # with terms; 2 had marks, and 1 neither. An older walflow says that it does not know it.
 KEPT: Final = 4096  # tags remembered
 
 Unset = msgspec.UnsetType
@@ -45,12 +46,13 @@ class MarkLine(msgspec.Struct, tag="mark", tag_field="kind", forbid_unknown_fiel
 
 
 class ExportLine(msgspec.Struct, tag="record", tag_field="kind", forbid_unknown_fields=True):
-    """One record: `count` events from `position` on, so many of them `acked`.
+    """One record: `count` events from `position` on, so many of them `acked`, under this `term` in the log.
     Either `tag_base64` or the rest of it."""
 
     position: int
     count: int
     ingest_ns: int
+    term: int | Unset = UNSET
     acked: int | Unset = UNSET
     source: str | Unset = UNSET
     run: int | Unset = UNSET
@@ -91,8 +93,10 @@ _other: Callable[[bytes], Line] = msgspec.json.Decoder(Line).decode
 class LineWriter:
     """Records to lines, remembering tags: a stream's records share one."""
 
-    def __init__(self, acked: Acked) -> None:
+    def __init__(self, acked: Acked, terms: Sequence[tuple[int, int]] = ()) -> None:
+        """`terms`: each with the position from which on it counts, in order."""
         self._acked = acked
+        self._terms = terms
         self._tags: dict[bytes, ExportLine] = {}
 
     def line(self, record: Record) -> ExportLine:
@@ -103,8 +107,10 @@ class LineWriter:
             if len(self._tags) >= KEPT:
                 self._tags.clear()
             self._tags[tag] = shown = _shown(tag)
+        at = bisect_right(self._terms, position, key=itemgetter(0))
+        term = self._terms[at - 1][1] if at else UNSET
         line = msgspec.structs.replace(
-            shown, position=position, count=count, ingest_ns=ingest_ns, acked=count - unacked
+            shown, position=position, count=count, ingest_ns=ingest_ns, term=term, acked=count - unacked
         )
         try:
             line.payload = payload.decode()
@@ -166,10 +172,8 @@ _short = lru_cache(KEPT // 64)(shortened)  # a tag may have 64 KiB
 def read_head(data: bytes) -> LogLine:
     """Raises ValueError, with the reason."""
     head = _first(data)
-    if head.version not in (VERSION, WITH_MARKS):
-        raise ValueError(
-            f"these are lines of version {head.version}, and this walflow knows versions {VERSION} and {WITH_MARKS}"
-        )
+    if not 1 <= head.version <= VERSION:
+        raise ValueError(f"these are lines of version {head.version}, and this walflow knows versions 1 to {VERSION}")
     if len(head.uuid) != 32 or head.uuid.strip("0123456789abcdef"):
         raise ValueError(f"no log has the uuid {head.uuid!r}")
     tidy(head.low, head.ranges, head.durable)

@@ -1,4 +1,5 @@
-"""Makes a new log from records that already have positions, because they come from another log.
+"""Makes a new log from records that already have positions, because they come from another log. They keep their
+terms too: so a receiver that has stored these positions knows them again (decision 0051).
 
 The log is built under another name and renamed at the end, when all of it is synced. So after a power cut at any
 time, the whole log is there or none. The next build removes what a killed one left behind.
@@ -87,16 +88,18 @@ class Builder:
     def __repr__(self) -> str:
         return f"<Builder of {self._path!r}, {self.records} records up to {self.last}>"
 
-    def add(self, record: Record) -> None:
-        """Raises ValueError for a record that no log can have, or not after the last one."""
+    def add(self, record: Record, term: int | None = None) -> None:
+        """`term`: as the other log had it; None: a new one. Raises ValueError for a record that no log can have, or
+        not after the last one."""
         length = len(record.tag) + len(record.payload)
         last = record.position + record.count - 1
-        _expect_possible(record, length, last)
+        _expect_possible(record, length, last, term)
         if record.position <= self.last:
             raise ValueError(f"position {record.position} comes after {self.last}: positions must increase")
         chunk, size = self._chunk, record_size(length)
-        if chunk is None or record.position != self.last + 1 or chunk.end + size > self._chunk_size:
-            chunk = self._begin_chunk(record.position)
+        fits = chunk is not None and record.position == self.last + 1 and chunk.end + size <= self._chunk_size
+        if chunk is None or not fits or term not in (None, chunk.salt):
+            chunk = self._begin_chunk(record.position, random_salt() if term is None else term)
         self._commit += 1  # each record is a commit of its own: all are synced before anybody can read one
         body = crc(crc(chunk.seed, record.tag), record.payload)
         numbers = (record.position, record.ingest_ns, self._commit, record.count, LAST, len(record.tag), body)
@@ -175,10 +178,10 @@ class Builder:
             if name != "LOCK":
                 self._directory.unlink(name)
 
-    def _begin_chunk(self, position: int) -> Chunk:
+    def _begin_chunk(self, position: int, term: int) -> Chunk:
         before = self._chunk
         self._end_chunk()
-        header = ChunkHeader(position, self._commit + 1, random_salt(), BEGINS)
+        header = ChunkHeader(position, self._commit + 1, term, BEGINS)
         hole = position - 1 - self.last
         # A link says that nothing is missing. So there is none behind positions that are, and were not acked.
         if before is not None and hole <= MAX_COUNT and not self._acked.missing(self.last + 1, position - 1):
@@ -224,12 +227,13 @@ def _taken(path: str, error: OSError) -> WalflowError | OSError:
     return error
 
 
-def _expect_possible(record: Record, length: int, last: int) -> None:
+def _expect_possible(record: Record, length: int, last: int, term: int | None = None) -> None:
     problems: Sequence[tuple[bool, str]] = (
         (record.position < 1 or last > MAX_POSITION, f"no log has a position {record.position}"),
         (not 0 < record.count <= MAX_COUNT, f"no record has {record.count} events"),
         (len(record.tag) > MAX_TAG, f"a tag of {len(record.tag)} bytes is too large"),
         (length > MAX_LENGTH, f"a record of {length} bytes is too large"),
+        (term is not None and not 0 <= term < 1 << 32, f"no log has a term {term}"),
         (not -(1 << 63) <= record.ingest_ns < 1 << 63, f"no event arrived at {record.ingest_ns}"),
     )
     for wrong, what in problems:

@@ -31,11 +31,11 @@ def planned(view: View, sink: str, above: int) -> Ranges:
 def to_send(view: View, sink: str, again: Ranges) -> Mapping[int, Ranges]:
     """By term, what the sink gets after that."""
     rewound = Acked(0, again)
-    sent: dict[int, Ranges] = {}
+    sent: dict[int, list[tuple[int, int]]] = {}
     for chunk, unacked in _unacked(view, sink):
         lacking = Acked(0, rewound.missing(chunk.first, chunk.last)) if again else None
         back = lacking.missing(chunk.first, chunk.last) if lacking is not None else []
-        sent[chunk.salt] = [*unacked, *back]
+        sent[chunk.salt] = [*sent.get(chunk.salt, ()), *unacked, *back]
     return sent
 
 
