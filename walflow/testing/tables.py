@@ -76,7 +76,7 @@ class MemoryLog:
             self.low += 1
 
 
-class Cut(NamedTuple):
+class TableCut(NamedTuple):
     """What happens at one transaction, counted from 0. `stored`: it is committed before the answer is lost; otherwise
     it never is. `dies`: and nothing follows in this life; otherwise it goes on."""
 
@@ -88,7 +88,7 @@ class Cut(NamedTuple):
 class CutStore:
     """The store of one life of walflow, with a cut or none."""
 
-    def __init__(self, store: TableStore[Any], cut: Cut | None) -> None:
+    def __init__(self, store: TableStore[Any], cut: TableCut | None) -> None:
         self._store = store
         self._cut = cut
         self.transactions = 0
@@ -125,7 +125,7 @@ class CutStore:
 class TableLife:
     """One life of walflow: it sends what the log has not acked, in blocks."""
 
-    def __init__(self, subject: TableSubject, log: MemoryLog, cut: Cut | None = None) -> None:
+    def __init__(self, subject: TableSubject, log: MemoryLog, cut: TableCut | None = None) -> None:
         self._log = log
         self._ended = False
         self._scheduler = VirtualScheduler()
@@ -184,12 +184,12 @@ class TableTrial:
         self.log = MemoryLog(folder / "log", EVENTS)
         self._lives: list[TableLife] = []
 
-    def life(self, cut: Cut | None = None, log: MemoryLog | None = None) -> TableLife:
+    def life(self, cut: TableCut | None = None, log: MemoryLog | None = None) -> TableLife:
         found = TableLife(self.subject, log or self.log, cut)
         self._lives.append(found)
         return found
 
-    def send_all(self, cut: Cut | None = None) -> TableLife:
+    def send_all(self, cut: TableCut | None = None) -> TableLife:
         """One life: what is not acked, and time for all of it."""
         life = self.life(cut)
         life.give(self.log.low + 1, EVENTS, {})
@@ -252,7 +252,7 @@ def _cut_each_transaction(trial: TableTrial, *, stored: bool, dies: bool) -> Non
     expected: list[int] = []
     for at in itertools.count():
         trial.another_log(at)
-        life = trial.send_all(Cut(at, stored, dies=dies))
+        life = trial.send_all(TableCut(at, stored, dies=dies))
         if dies:
             trial.send_all()
         expected += range(trial.log.base + 1, trial.log.base + EVENTS + 1)
