@@ -33,7 +33,7 @@ def test_it_runs_with_a_root_that_is_read_only(podman: engine.Engine) -> None:
         assert podman.run("inspect", "--format", "{{.State.ExitCode}}", "one") == "0\n"
     with podman.running():  # on the same volume
         podman.until("healthy")
-        assert podman.inside("cat", "server_out.log")[1].count('{"hello":"world"}') == 1
+        assert podman.inside("cat", "server_out.log")[1].count('{"hello": "world"}') == 1
 
 
 def test_the_health_check_tells(podman: engine.Engine) -> None:
