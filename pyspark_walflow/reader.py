@@ -58,6 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._came = 0  # when an event came last, by this machine's clock
         self._planner: Planner | None = None
         self._target: int | None = None
+        self._committed = 0
         self._planned: tuple[int, Planned] | None = None
         self._scan: str | None = None  # not known before the first offset
         self._initial: Offset | None = None
@@ -99,6 +100,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         planner, position = self._at(start)
+        if self._target is not None and start != self._initial:
+            self._commit(planner, position)
         needed, ms = self._needed(limit)
         # not as long as it may take: a batch may be large enough by its bytes
         head = planner.head() if self._target is not None else planner.wait(position + needed - 1, ms)
@@ -165,10 +168,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return fetch(self._options, partition, self._options.consumer)
 
     def commit(self, end: Offset) -> None:
-        """An error would end the query, and a lost ack is only a late one: the next covers it."""
         planner, position = self._at(end)
+        self._commit(planner, position)
+
+    def _commit(self, planner: Planner, position: int) -> None:
+        """An error would end the query, and a lost ack is only a late one: the next covers it.
+
+        Spark says `commit` of a batch when the next one begins, so a run of `availableNow` would never commit its
+        last. But it asks for the offset behind a batch once the batch is in its commit log. With asynchronous
+        progress tracking it asks before that; Spark refuses that with `availableNow`."""
+        if position == self._committed:
+            return
         try:
             planner.commit(position)
+            self._committed = position
         except Unreachable as error:
             tell(f"position {position} is not committed now, the next commit will cover it: {error}")
 

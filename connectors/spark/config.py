@@ -61,10 +61,11 @@ class SparkConfig(AtUrl, PipelineHost):
         default=16, ge=1, le=1000, description='With `"consumers": "any"`: the most consumers. One more is refused.'
     )
     consumer_timeout: int = Field(
-        default=86_400_000_000_000,
+        default=604_800_000_000_000,
         ge=1_000_000_000,
         description='With `"consumers": "any"`: nanoseconds after which a consumer is forgotten that has events '
-        "before it and commits none. Then events that only it had not committed are deleted.",
+        "before it and is not connected. The time in which walflow does not run does not count. Then events that "
+        "only it had not committed are deleted. Default: a week.",
     )
 
     handshake_timeout: int = Field(

@@ -95,7 +95,7 @@ class Spark(SparkConfig):
             return ()
         told = (
             f"a consumer is known from its query's first start on; there are at most {self.max_consumers}. One that "
-            f"has events before it and commits nothing for {self.consumer_timeout / 1e9:,.0f} s is forgotten, and "
+            f"has events before it and is not connected for {self.consumer_timeout / 1e9:,.0f} s is forgotten, and "
             "its events may be deleted"
         )
         return (told,)

@@ -12,7 +12,8 @@ the log itself knows that all before was committed.
 import asyncio
 import datetime
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from connectors.spark.consumer_file import NAME, ConsumerFile
@@ -21,22 +22,25 @@ from pyspark_walflow.wire import Code, RequestRefused
 from walflow import DiskFull, Half, ReadFailed, Unusable
 from walflow.wal import Log
 
+KEPT: Final = 50  # times within the timeout, it is written how long each consumer has been away
 PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HELLO could have declared
 
 
 class Cursor(NamedTuple):
     """`position`: the next position to read. `time_ns`, `peer`, `scan`: of the last commit; 0 and empty if there was
-    none, or the client did not say."""
+    none, or the client did not say. `silent`: about how many seconds it has been away although there were events for
+    it; while walflow did not run does not count."""
 
     position: int
     time_ns: int = 0
     peer: str = ""
     scan: str = ""
+    silent: int = 0
 
 
 class Admission(NamedTuple):
     """Consumers that the flow does not name: how many may be known, and after how many seconds one is forgotten that
-    commits nothing although there are events for it."""
+    does not come although there are events for it."""
 
     most: int
     seconds: float
@@ -64,10 +68,13 @@ class Consumers:
         self._held_until = 0.0
         self._commits = half.counter("spark_commits_total")
         self._admission = admission
-        self._silent: dict[str, tuple[int, float]] = {}  # since when a consumer with a lag has been at a position
+        self._silent: dict[str, float] = {}  # since when a consumer with a lag has been away
+        self._connected: set[str] = set()
         self._forgetting: asyncio.Task[None] | None = None
         self._declared = tuple(names)
         self._cursors = self._load()
+        now = half.scheduler.time()
+        self._silent = {name: now - cursor.silent for name, cursor in self._cursors.items() if cursor.silent}
         for name in self.names:
             self._measure(name)
         self._ack()
@@ -111,20 +118,49 @@ class Consumers:
         elif name not in self._cursors:
             await self._turns.take(lambda: self._admit(name))
 
+    def came(self, name: str) -> None:
+        """Its query is connected."""
+        self._connected.add(name)
+        self._silent.pop(name, None)
+
+    def left(self, name: str) -> None:
+        self._connected.discard(name)
+
     def forget_silent(self) -> None:
-        """Call it now and then. What is forgotten is forgotten durably, somewhat later."""
+        """Call it now and then. What is forgotten is forgotten durably, somewhat later; and now and then it is kept
+        how long each has been away."""
         if self._admission is None or (self._forgetting is not None and not self._forgetting.done()):
             return
-        now, silent = self._half.scheduler.time(), dict[str, tuple[int, float]]()
-        for name, cursor in self._cursors.items():
-            if name not in self._declared and self.lag(name):
-                before = self._silent.get(name)
-                silent[name] = before if before and before[0] == cursor.position else (cursor.position, now)
-        self._silent = silent
-        gone = {name: one for name, one in silent.items() if now - one[1] >= self._admission.seconds}
+        now = self._half.scheduler.time()
+        self._silent = {
+            name: self._silent.get(name, now)
+            for name in self._cursors
+            if name not in self._declared and name not in self._connected and self.lag(name)
+        }
+        gone = [name for name, since in self._silent.items() if now - since >= self._admission.seconds]
         if gone:
-            forget = self._turns.take(lambda: self._forget(gone, now))
-            self._forgetting = asyncio.get_running_loop().create_task(forget)
+            self._begin(lambda: self._forget(gone, now))
+        elif any(abs(was - is_) >= self._admission.seconds / KEPT for was, is_ in self._silences(now)):
+            self._begin(lambda: self._keep_silences(now))
+
+    def _begin(self, change: Callable[[], Coroutine[object, object, None]]) -> None:
+        self._forgetting = asyncio.get_running_loop().create_task(self._turns.take(change))
+
+    def _silences(self, now: float) -> Iterator[tuple[int, int]]:
+        """In seconds, as the file has them and as they are."""
+        for name, cursor in self._cursors.items():
+            yield cursor.silent, int(now - self._silent.get(name, now))
+
+    async def _keep_silences(self, now: float) -> None:
+        """If the disk is full, the next look tries it again."""
+        silent = self._silent
+        with suppress(RequestRefused):
+            await self._replace(
+                {
+                    name: cursor._replace(silent=int(now - silent.get(name, now)))
+                    for name, cursor in self._cursors.items()
+                }
+            )
 
     async def commit(self, name: str, position: int, peer: str = "", scan: str = "") -> int:
         """The consumer has processed all positions below `position`. This is durable when the call returns. A
@@ -192,7 +228,7 @@ class Consumers:
         return RequestRefused(
             Code.UNDECLARED,
             f"no consumer {name!r} is known; known: {names}. One is known from its query's start on, and forgotten "
-            f"when it commits nothing for {self._admission.seconds:,.0f} s (`consumer_timeout`) while events wait "
+            f"when it is not connected for {self._admission.seconds:,.0f} s (`consumer_timeout`) while events wait "
             "for it",
         )
 
@@ -232,13 +268,9 @@ class Consumers:
         self._measure(name)
         self._half.log.info("consumer new", consumer=name, starts_at=floor)
 
-    async def _forget(self, silent: Mapping[str, tuple[int, float]], now: float) -> None:
+    async def _forget(self, names: Sequence[str], now: float) -> None:
         cursors = self._cursors
-        gone = [
-            name
-            for name, (position, _) in silent.items()
-            if name in self._silent and cursors[name].position == position
-        ]
+        gone = {name: self._silent[name] for name in names if name in self._silent}  # else it has come meanwhile
         if self._closed or not gone:
             return
         lags = {name: self.lag(name) for name in gone}
@@ -247,7 +279,7 @@ class Consumers:
         except RequestRefused as error:  # the disk is full; the next look tries again
             self._half.log.error("consumers not forgotten", consumer=", ".join(gone), error=str(error))
             return
-        for name in gone:
+        for name, since in gone.items():
             self._served.pop(name, None)
             self._half.log.warning(
                 "consumer forgotten",
@@ -255,7 +287,7 @@ class Consumers:
                 events=lags[name],
                 committed=cursors[name].position,
                 last_commit=_when(cursors[name]),
-                seconds=round(now - silent[name][1]),
+                seconds=round(now - since),
             )
         self._ack()
 
@@ -271,6 +303,9 @@ class Consumers:
         self._cursors = cursors
 
     async def _close(self) -> None:
+        now = self._half.scheduler.time()
+        if not self._closed and any(was != is_ for was, is_ in self._silences(now)):
+            await self._keep_silences(now)
         self._closed = True
         self._file.close()
 

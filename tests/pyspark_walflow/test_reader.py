@@ -259,6 +259,17 @@ def test_available_now_asks_for_the_end_before_it_knows_its_checkpoint(lake: Lak
         begun(lake, retrySeconds="1")
 
 
+def test_available_now_commits_its_last_batch(lake: Lake, reader: StreamReader) -> None:
+    """Spark asks for what is behind a batch once that is in its commit log, and says `commit` only with the next."""
+    lake.send(*numbered(10))
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(100))
+    assert lake.head()["committed"] == 1, "no batch has run"
+    assert reader.latestOffset(end, ReadMaxRows(100)) == end
+    assert lake.head()["committed"] == 11
+
+
 def test_a_planner_keeps_its_lease_over_a_broken_connection(lake: Lake, reader: StreamReader) -> None:
     reader.initialOffset()
     assert reader._planner is not None

@@ -1,6 +1,7 @@
 """The planners of the consumers: one connection for each consumer, as long as the connection lives."""
 
 import datetime
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from connectors.spark.serve.link import SparkLink
@@ -42,8 +43,12 @@ class Leases:
         held = self._held.get(consumer)
         return held.scan if held is not None else ""
 
-    def ended(self, link: SparkLink) -> None:
-        self._held = {consumer: lease for consumer, lease in self._held.items() if lease.link is not link}
+    def ended(self, link: SparkLink) -> Sequence[str]:
+        """The consumers that it planned for."""
+        over = [consumer for consumer, lease in self._held.items() if lease.link is link]
+        for consumer in over:
+            del self._held[consumer]
+        return over
 
 
 def _refusal(consumer: str, held: Lease, scan: str, who: str) -> RequestRefused:

@@ -156,7 +156,8 @@ class SparkBridge:
     def _ended(self, link: SparkLink) -> None:
         self._places.pop(link, None)
         self._sessions.pop(link, None)
-        self.leases.ended(link)
+        for consumer in self.leases.ended(link):
+            self.consumers.left(consumer)
         task = self._tasks.pop(link, None)
         if task is not None:
             task.cancel()

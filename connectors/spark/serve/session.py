@@ -176,6 +176,7 @@ class Session:
         if fields.get("new") is not True:
             bridge.consumers.check_scan(consumer, scan)
         bridge.leases.take(consumer, lease, scan, who, self._link)
+        bridge.consumers.came(consumer)
         await self._ok({"committed": bridge.consumers.committed(consumer)})
 
     async def _read(self, fields: Fields) -> None:

@@ -80,6 +80,45 @@ async def test_one_that_commits_nothing_is_forgotten_and_its_events_are_deleted(
     again.log.close()
 
 
+async def test_one_that_comes_once_in_a_while_is_not_forgotten(tmp_path: Path) -> None:
+    """As a job of each night: its last batch is not committed, for nothing came after it."""
+    here = life(tmp_path)
+    put(here.log, b"x", count=100)
+    await here.finish(here.consumers.admit("nightly"))
+    for _ in range(3):
+        here.consumers.came("nightly")
+        await look(here, 2 * HOUR)  # it may run as long as it likes
+        here.consumers.left("nightly")
+        await look(here, 0)
+        await look(here, HOUR - 10)
+    assert here.consumers.names == ("nightly",)
+    await look(here, 10)
+    assert here.consumers.names == ()
+    here.log.close()
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_silence_is_counted_over_restarts(tmp_path: Path, *, crash: bool) -> None:
+    """A crash forgets a fiftieth of it."""
+    for turn in range(4):
+        here = life(tmp_path)
+        if not turn:
+            put(here.log, b"x", count=100)
+            await here.finish(here.consumers.admit("gone"))
+        assert here.consumers.names == ("gone",), turn
+        await look(here, 0)
+        for _ in range(100):
+            await look(here, HOUR / 320)
+        if crash:
+            here.crash()
+        else:
+            await here.finish(here.consumers.close())
+            here.log.close()
+    here = life(tmp_path)
+    assert here.consumers.names == (), "four times five sixteenths"
+    here.log.close()
+
+
 async def test_a_consumer_that_the_flow_names_is_never_forgotten(tmp_path: Path) -> None:
     here = life(tmp_path, "named")
     put(here.log, b"x", count=10)
