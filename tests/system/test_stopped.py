@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
+from tests.flows.builder import ANY_PORT, LOG, flow_of, plain
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
 from tests.system.test_standstill import holding
@@ -117,19 +118,9 @@ def test_a_handshake_goes_on(tmp_path: Path, loop: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_pong_that_waits_in_the_socket_counts(tmp_path: Path, loop: str) -> None:
-    flow = echo_flow(tmp_path)
-    text = (
-        flow.read_text()
-        .replace("from tcp_server", "from ws_server")
-        .replace(
-            (
-                '    preprocessors = ["separate"],\n    postprocessors = ["separate"],\n'
-                '    config = {"url": "127.0.0.1:0"}'
-            ),
-            f'    config = {{"url": "127.0.0.1:0", "ping_interval": 500000000, "pong_timeout": {NANOS}}}',
-        )
-    )
-    flow.write_text(text)
+    flow = tmp_path / "flow.troy"
+    ws = plain("ws_server", url=ANY_PORT, ping_interval=500_000_000, pong_timeout=NANOS)
+    flow.write_text(flow_of("ws -> log -> ws", ws=ws.replace("with ", 'with codec = "json", '), log=LOG))
     with running(flow, tmp_path, "--loop", loop) as daemon:
         with connect(f"ws://127.0.0.1:{daemon.port()}") as client:
             client.send("1")
