@@ -42,16 +42,25 @@ class Client:
     """Raises OSError for errors that a new connection may solve, Refused for a refusal of the daemon, and Damaged if
     the other side is no walflow. After OSError and Damaged, `close` it."""
 
-    def __init__(self, endpoint: Endpoint, key: WireKey, log: str | None = None) -> None:
-        """`log`: the uuid it must have; None: any."""
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        key: WireKey,
+        log: str | None = None,
+        *,
+        connecting: float = CONNECT_SECONDS,
+        answering: float = ANSWER_SECONDS,
+    ) -> None:
+        """`log`: the uuid it must have; None: any. `connecting`, `answering`: seconds, see CONNECT_SECONDS and
+        ANSWER_SECONDS."""
         self.endpoint = endpoint
         self.near = False  # the daemon is on this machine
         self._buffer = bytearray()
-        self._socket = _connect(endpoint)
+        self._socket = _connect(endpoint, connecting)
         try:
             self.near = self._socket.getpeername()[0] == self._socket.getsockname()[0]
             self.log = self._greet(key, log)
-            self._socket.settimeout(ANSWER_SECONDS)
+            self._socket.settimeout(answering)
         except ConnectionError:
             self.close()
             wants = "" if endpoint.cafile is not None else "; does it want TLS?"
@@ -179,8 +188,8 @@ def integer(fields: Mapping[str, object], name: str) -> int:
     return value
 
 
-def _connect(endpoint: Endpoint) -> socket.socket:
-    raw = socket.create_connection((endpoint.host, endpoint.port), CONNECT_SECONDS)
+def _connect(endpoint: Endpoint, seconds: float) -> socket.socket:
+    raw = socket.create_connection((endpoint.host, endpoint.port), seconds)
     try:
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

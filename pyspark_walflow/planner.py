@@ -5,9 +5,11 @@ import secrets
 import socket
 import ssl
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from pyspark_walflow.client import Client, Endpoint, integer
+from pyspark_walflow.client import ANSWER_SECONDS, CONNECT_SECONDS, Client, Endpoint, integer
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused
@@ -15,6 +17,8 @@ from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused
 FIRST_SECONDS: Final = 5.0  # a daemon that never answered is not restarting, its address is wrong
 TAKEN_SECONDS: Final = 3.0  # another query may be ending just now; more patience would only hide that there are two
 ACK_SECONDS: Final = 1.0
+HURRY_CONNECT: Final = 1.0  # seconds; others wait for their rows meanwhile
+HURRY_ANSWER: Final = 10.0
 FIRST_DELAY: Final = 0.05
 LONGEST_DELAY: Final = 2.0
 
@@ -26,6 +30,10 @@ ANEW: Final = (
 
 class Unreachable(WalflowError):
     """Tried for as long as the options say."""
+
+
+class Away(Unreachable):
+    """No daemon answers, and it was not waited for."""
 
 
 class UnknownRequest(WalflowError):
@@ -85,6 +93,7 @@ class Planner:
         self._scan: str | None = None
         self._client: Client | None = None
         self._answered = False
+        self._hurries = False
 
     @property
     def log(self) -> str:
@@ -104,6 +113,15 @@ class Planner:
         if self._client is not None:
             self._client.close()
         self._client = None
+
+    @contextmanager
+    def hurrying(self) -> Generator[None]:
+        """Within it a daemon that is away is not waited for: that raises Away."""
+        before, self._hurries = self._hurries, True
+        try:
+            yield
+        finally:
+            self._hurries = before
 
     def head(self) -> KnownHead:
         return _head(self._ask(FrameKind.HEAD, {}))
@@ -139,12 +157,17 @@ class Planner:
     def _ask(self, kind: FrameKind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
         patience = Patience(self._options.endpoint)
         while True:
+            fresh = self._client is None
             try:
                 if self._client is None:
                     self._client = self._connect()
                 return self._client.call(kind, fields)
             except (OSError, RequestRefused, Damaged) as error:
                 self.close()
+                if self._hurries and isinstance(error, OSError) and _may_mend(error):
+                    if not fresh and not isinstance(error, TimeoutError):
+                        continue  # it may have been an old connection
+                    raise Away(line_of(error, self._options.endpoint)) from None
                 if isinstance(error, RequestRefused) and error.code == Code.PROTOCOL and kind == FrameKind.LOCATE:
                     raise UnknownRequest(line_of(error, self._options.endpoint)) from None
                 patience.wait(error, self._seconds(error) if seconds is None else seconds)
@@ -156,7 +179,8 @@ class Planner:
         return min(most, FIRST_SECONDS) if isinstance(error, OSError) and not self._answered else most
 
     def _connect(self) -> Client:
-        client = Client(self._options.endpoint, self._key)
+        times = (HURRY_CONNECT, HURRY_ANSWER) if self._hurries else (CONNECT_SECONDS, ANSWER_SECONDS)
+        client = Client(self._options.endpoint, self._key, connecting=times[0], answering=times[1])
         try:
             if client.log != (self._log or client.log):
                 raise WalflowError(

@@ -9,12 +9,14 @@ if TYPE_CHECKING:
 
 
 class SourceProgress(NamedTuple):
-    """Of one read of a log in one batch. `lag`: events that were in the log when the batch ended, and not in it."""
+    """Of one read of a log in one batch. `lag`: events that were in the log when the batch ended, and not in it.
+    `away`: why its daemon does not answer; the lag is an old one then."""
 
     name: str
     start: int
     end: int
     lag: int
+    away: str = ""
 
 
 def sources_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
@@ -27,9 +29,9 @@ def sources_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
             continue
         name = f"walflow, consumer {end['consumer']}, log {str(end['log'])[:8]}"
         lag = 0 if latest is None else max(0, latest["position"] - end["position"])
-        found.append(
-            SourceProgress(name, end["position"] if start is None else start["position"], end["position"], lag)
-        )
+        first = end["position"] if start is None else start["position"]
+        away = "" if latest is None else str(latest.get("away", ""))
+        found.append(SourceProgress(name, first, end["position"], lag, away))
     return found
 
 

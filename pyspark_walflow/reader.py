@@ -27,7 +27,7 @@ from pyspark_walflow.columns import Columns
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.fetch import Range, fetch, tell
 from pyspark_walflow.options import FROM_COMMITTED, Options
-from pyspark_walflow.planner import ANEW, KnownHead, Planned, Planner, Unreachable
+from pyspark_walflow.planner import ANEW, Away, KnownHead, Planned, Planner, Unreachable
 from pyspark_walflow.pushdown import Bounds, Narrowed, Pushdown, narrowed
 from pyspark_walflow.quiet import Quiet, now_ns
 from pyspark_walflow.wire import Right, WireKey
@@ -35,7 +35,9 @@ from pyspark_walflow.wire import Right, WireKey
 PARTITION_BYTES: Final = 16 << 20
 ALL: Final = (1 << 63) - 1
 
+ASKS_AGAIN: Final = 1.0  # seconds, at a daemon that is away
 TIME: Final = "time"  # in an offset
+AWAY: Final = "away"  # in the offset of a progress
 
 Offset = dict[str, object]
 
@@ -59,6 +61,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._target: int | None = None
         self._committed = 0
+        self._away = ""  # why
+        self._asks_again = float("-inf")
+        self._known: Offset | None = None  # the end of the log, when it was asked for last
         self._planned: tuple[int, Planned] | None = None
         self._scan: str | None = None  # not known before the first offset
         self._initial: Offset | None = None
@@ -99,9 +104,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._planning(None).head().next
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """A daemon that is away has nothing new: the query may read others too."""
         planner, position = self._at(start)
-        if self._target is not None and start != self._initial:
-            self._commit(planner, position)
+        if self._target is not None:
+            if start != self._initial:
+                self._commit(planner, position)
+            return self._latest(planner, start, limit)
+        if time.monotonic() < self._asks_again:
+            return start
+        try:
+            with planner.hurrying():
+                latest = self._latest(planner, start, limit)
+        except Away as error:
+            self._is_away(start, error)
+            return start
+        self._away = ""
+        return latest
+
+    def _is_away(self, start: Offset, error: Away) -> None:
+        if not self._away:
+            tell(f"nothing new of consumer {self._options.consumer!r}, its daemon is away: {error}")
+        self._away = str(error)
+        self._known = self._known or start
+        self._asks_again = time.monotonic() + ASKS_AGAIN
+
+    def _latest(self, planner: Planner, start: Offset, limit: ReadLimit) -> Offset:
+        position = self._place(start).position
         needed, ms = self._needed(limit)
         # not as long as it may take: a batch may be large enough by its bytes
         head = planner.head() if self._target is not None else planner.wait(position + needed - 1, ms)
@@ -142,7 +170,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return options.min_rows, min(options.poll_ms, int(left * 1000) + 1)
 
     def reportLatestOffset(self) -> Offset:
-        return self._offset(self._planning(None).head().next)
+        """For the query's progress. `away`: why the daemon does not answer; the position is an old one then."""
+        planner = self._planning(None)
+        if not self._away:
+            try:
+                with planner.hurrying():
+                    self._known = self._offset(planner.head().next)
+            except Away as error:
+                if self._known is None:
+                    raise
+                return self._known | {AWAY: str(error)}
+        assert self._known is not None
+        return self._known | {AWAY: self._away} if self._away else self._known
 
     def partitions(self, start: Offset, end: Offset) -> list[Range]:
         # of a first batch that is done again `start` is a new initial offset; which checkpoint it is says `end`
@@ -180,7 +219,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if position == self._committed:
             return
         try:
-            planner.commit(position)
+            with planner.hurrying():
+                planner.commit(position)
             self._committed = position
         except Unreachable as error:
             tell(f"position {position} is not committed now, the next commit will cover it: {error}")

@@ -21,7 +21,7 @@ def test_a_source_has_a_name_and_a_lag() -> None:
 
 def test_what_spark_leaves_out_is_no_lag() -> None:
     first = {"startOffset": None, "endOffset": at(9), "latestOffset": None}
-    assert [source[1:] for source in sources_of({"sources": [first]})] == [(9, 9, 0)]
+    assert [source[1:] for source in sources_of({"sources": [first]})] == [(9, 9, 0, "")]
 
 
 def test_other_sources_are_left_alone() -> None:

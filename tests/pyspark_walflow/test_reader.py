@@ -150,6 +150,30 @@ def test_a_commit_that_does_not_arrive_is_told_and_made_good(
     assert lake.head()["committed"] == 8
 
 
+def test_a_daemon_that_is_away_has_nothing_new(lake: Lake, capfd: pytest.CaptureFixture[str]) -> None:
+    """Others of the same query go on."""
+    reader = StreamReader(options(lake, retrySeconds="60"))
+    lake.send(*numbered(10))
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.reportLatestOffset() == end
+    lake.kill()
+    began = time.monotonic()
+    for _ in range(1000):
+        assert reader.latestOffset(end, ReadMaxRows(5)) == end
+        said = reader.reportLatestOffset()
+    assert time.monotonic() - began < 20, "it is not waited for"
+    assert str(said["away"]).startswith(f"no walflow listens at {reader._options.endpoint}: ")
+    assert said | {"away": ""} == end | {"away": ""}
+    assert capfd.readouterr().err.count("nothing new of consumer 'spark', its daemon is away: no walflow") == 1
+    lake.start()
+    lake.send(*numbered(3, 10))
+    while (latest := reader.latestOffset(end, ReadMaxRows(5))) == end:
+        time.sleep(0.05)
+    assert latest["position"] == 14
+    assert reader.reportLatestOffset() == latest
+    reader.stop()
+
+
 def test_a_second_planner_gives_up_after_a_while_and_takes_over_from_a_dead_one(lake: Lake) -> None:
     first, second = StreamReader(options(lake)), StreamReader(options(lake, retrySeconds="1"))
     start = first.initialOffset()

@@ -17,6 +17,7 @@ from tests.pyspark_walflow.conftest import NewLake
 from tests.pyspark_walflow.lake import Lake, ids, numbered
 from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
 from tests.pyspark_walflow.queries import failure, into_memory, rows, running, stream
+from tests.system.daemon import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -203,6 +204,28 @@ def test_a_query_that_reads_one_consumer_twice_is_refused_and_gives_it_back(spar
     assert "A consumer is read once: a second query, or a second read of the stream within one query" in said
     with into_memory(stream(spark, lake).union(stream(spark, lake, consumer="other"))) as query:
         assert sorted(ids(rows(query))) == sorted([*range(10), *range(10)])
+
+
+def test_of_two_daemons_one_that_is_away_holds_up_no_other(spark: SparkSession, new_lake: NewLake) -> None:
+    one, other = new_lake(), new_lake()
+    one.send(*numbered(10))
+    other.send(*numbered(10, 100))
+
+    def expect(query: StreamingQuery, *numbers: int) -> None:
+        wait_until(lambda: sorted(ids(rows(query))) == sorted(numbers), "rows are missing")
+
+    with into_memory(stream(spark, one).union(stream(spark, other))) as query:
+        expect(query, *range(10), *range(100, 110))
+        other.kill()
+        one.send(*numbered(10, 10))
+        expect(query, *range(20), *range(100, 110))
+        progress = query.lastProgress
+        assert progress is not None
+        away = [source.away for source in sources_of(json.loads(progress.json))]
+        assert ["no walflow listens at" in one for one in away] == [False, True]
+        other.start()
+        other.send(*numbered(10, 110))
+        expect(query, *range(20), *range(100, 120))
 
 
 def test_a_new_checkpoint_with_the_output_of_an_old_one_loses_nothing(
