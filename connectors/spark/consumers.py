@@ -1,6 +1,6 @@
 """How far each consumer is. The log is acked up to the slowest of them, and never before the file says so too.
 
-`<path>/consumers` says so (consumer_file.py).
+`<path>/consumers` says so (`walflow.wal.ConsumerFile`).
 
 A scan is one checkpoint's way through the log: its name is in that checkpoint's offsets. The last one that committed
 has the consumer, and another is refused until it says that it knows: it has not seen what was committed before it.
@@ -16,11 +16,10 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from connectors.spark.consumer_file import NAME, ConsumerFile
 from connectors.spark.serial_tasks import SerialTasks, on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import DiskFull, Half, ReadFailed, Unusable
-from walflow.wal import Log
+from walflow.wal import CONSUMERS, ConsumerFile, Log
 
 KEPT: Final = 50  # times within the timeout, it is written how long each consumer has been away
 PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HELLO could have declared
@@ -320,7 +319,9 @@ class Consumers:
         try:
             known = self._read()
         except ValueError as error:
-            log.error("consumers not read", file=self._log.directory.file(NAME), error=str(error), starts_at=floor)
+            log.error(
+                "consumers not read", file=self._log.directory.file(CONSUMERS), error=str(error), starts_at=floor
+            )
             known = {}
         names = self._declared
         if self._admission is not None:

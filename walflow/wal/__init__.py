@@ -15,6 +15,7 @@ have acked them. It knows no codec and no event loop. docs/reference/wal-format.
 
 from walflow.errors import DirectoryLocked, DiskFull, FailStop, LogFull, Unusable
 from walflow.wal.commit import Commit, Sync
+from walflow.wal.consumer_file import CONSUMERS, ConsumerFile
 from walflow.wal.cursor import Checkpoint
 from walflow.wal.directory import FULL, Directory
 from walflow.wal.format import Record, record_size
@@ -26,9 +27,11 @@ from walflow.wal.range_reader import Loss, RangeReader, RangeScan, RecordPlace, 
 from walflow.wal.reader import Fetch, Reader
 
 __all__ = [
+    "CONSUMERS",
     "FULL",
     "Checkpoint",
     "Commit",
+    "ConsumerFile",
     "Directory",
     "DirectoryLocked",
     "DiskFull",

@@ -14,7 +14,6 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, strategies as st
 
-from connectors.spark.consumer_file import SLOT
 from connectors.spark.consumers import Admission, Consumers
 from pyspark_walflow.wire import Code, RequestRefused
 from tests.wal.tools import FaultyDisk, QuickDisk, checkpoint, put
@@ -22,6 +21,7 @@ from walflow.disk import Disk
 from walflow.errors import Unusable
 from walflow.testing import Fatal, MemoryOutlet, PowerCut, SimulatedDisk, VirtualScheduler, images
 from walflow.wal import Log, LogOptions
+from walflow.wal.consumer_file import SLOT
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ HELP = "Inspect, repair and copy a log's directory."
 
 def wal_app() -> typer.Typer:
     from walflow.cli.wal.check import check
+    from walflow.cli.wal.consumers import consumers, forget
     from walflow.cli.wal.dump import dump
     from walflow.cli.wal.export import export
     from walflow.cli.wal.import_ import import_
@@ -21,7 +22,18 @@ def wal_app() -> typer.Typer:
     from walflow.cli.wal.stats import stats
 
     program = typer.Typer(cls=Commands, help=flowing(HELP), no_args_is_help=True)
-    commands: tuple[Callable[..., None], ...] = (stats, check, dump, repair, skip, rename, export, import_)
+    commands: tuple[Callable[..., None], ...] = (
+        stats,
+        check,
+        dump,
+        repair,
+        skip,
+        rename,
+        consumers,
+        forget,
+        export,
+        import_,
+    )
     for command in commands:
         program.command(command.__name__.strip("_"), help=flowing(command.__doc__ or ""))(command)
     return program

@@ -1,5 +1,6 @@
-"""The file `consumers`: two slots, written in turn, with all their bytes from the start on. So a commit, after which
-a chunk is deleted, needs no new block, also on a full disk.
+"""The file `consumers`, of a log that Spark reads: how far each of its queries is. Two slots, written in turn,
+with all their bytes from the start on. So a commit, after which a chunk is deleted, needs no new block, also on
+a full disk.
 
 A slot is one line of JSON and one with its checksum:
 
@@ -14,11 +15,11 @@ import zlib
 from collections.abc import Mapping
 from typing import Final
 
-from walflow import DiskFull
-from walflow.files import replace_and_keep
-from walflow.wal import Directory
+from walflow.durable import replace_and_keep
+from walflow.errors import DiskFull
+from walflow.wal.directory import Directory
 
-NAME: Final = "consumers"
+CONSUMERS: Final = "consumers"
 SLOT: Final = 256 << 10
 
 Fields = Mapping[str, Mapping[str, object]]
@@ -36,18 +37,20 @@ class ConsumerFile:
         """What the sound slot with the highest generation says; nothing if there is no file. It is synced when this
         returns. Raises ValueError if no slot is sound, or it is of another log; DiskFull, FailStop, ReadFailed."""
         directory = self._directory
-        if NAME not in directory.disk.names(directory.path):
+        if CONSUMERS not in directory.disk.names(directory.path):
             return {}
-        self._fd = directory.open(NAME)
+        self._fd = directory.open(CONSUMERS)
         self._has_slots = directory.disk.stat(self._fd).size >= 2 * SLOT
-        found = [_unpack(directory.read(NAME, self._fd, SLOT, at)) for at in (0, SLOT)]
+        found = [_unpack(directory.read(CONSUMERS, self._fd, SLOT, at)) for at in (0, SLOT)]
         generation, fields = max(found, key=lambda slot: slot[0])
         if generation < 0:
             raise ValueError("damaged: its checksum is wrong")
         if fields["log"] != self._log:
             raise ValueError("of another log")
         self._generation = generation
-        directory.sync(NAME, self._fd)  # who wrote it may have died before, and the next write is to the other slot
+        directory.sync(
+            CONSUMERS, self._fd
+        )  # who wrote it may have died before, and the next write is to the other slot
         consumers: Fields = fields["consumers"]  # type: ignore[assignment]
         return consumers
 
@@ -61,8 +64,8 @@ class ConsumerFile:
         if not self._has_slots:
             self._make(text)
         else:
-            self._directory.write(NAME, self._fd, [text], (self._generation + 1) % 2 * SLOT)
-            self._directory.sync(NAME, self._fd)
+            self._directory.write(CONSUMERS, self._fd, [text], (self._generation + 1) % 2 * SLOT)
+            self._directory.sync(CONSUMERS, self._fd)
         self._generation += (
             1  # not before: a write that failed is tried again in the same place, and the other slot stays sound
         )
@@ -85,7 +88,7 @@ class ConsumerFile:
         slots = (
             [text.ljust(SLOT, b"\0"), empty] if (self._generation + 1) % 2 == 0 else [empty, text.ljust(SLOT, b"\0")]
         )
-        fd = replace_and_keep(self._directory, NAME, slots)
+        fd = replace_and_keep(self._directory, CONSUMERS, slots)
         self.close()
         self._fd = fd
         self._has_slots = True
