@@ -133,7 +133,9 @@ def test_a_query_that_does_not_parse(tmp_path: Path) -> None:
     file = flow(tmp_path, '"query": "select value from in whre x"')
     code, report = checked(file)
     assert code == 78
-    assert "main.troy:8:63: error: connector `main::spark`: [PARSE_SYNTAX_ERROR] Syntax error at or near" in report
+    *above, line = file.read_text().partition('"select value')[0].split("\n")
+    place = f"main.troy:{len(above) + 1}:{len(line) + 1}"
+    assert f"{place}: error: connector `main::spark`: [PARSE_SYNTAX_ERROR] Syntax error at or near" in report
     assert f"      = | select value from in whre x\n      = | {CARET}\n" in report
     with running(file, tmp_path) as daemon:
         error = str(daemon.wait_for("fatal")["error"])
