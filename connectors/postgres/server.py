@@ -143,6 +143,8 @@ def told(error: BaseException) -> str:
     """In a line, with the SQLSTATE."""
     if isinstance(error, asyncpg.PostgresError):
         return f"{' '.join(str(error.args[0]).split())} (SQLSTATE {error.sqlstate})"  # its details show what rows say
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return "no server of the dsn takes writes now: each is a standby, or read-only"
     if isinstance(error, asyncpg.InternalClientError):  # its own words are of its protocol's states
         return "the connection ended in the middle of an answer"
     if isinstance(error, TimeoutError):
