@@ -258,8 +258,8 @@ class Consumers:
             raise RequestRefused(
                 Code.UNDECLARED,
                 f"no consumer {name!r} is known, and there are {len(others)} already (`max_consumers`): "
-                f"{', '.join(others)}. `walflow wal consumers` says how far each is, and `walflow wal forget` lets go "
-                "of one",
+                f"{', '.join(others)}. `walflow wal consumers` says how far each is, and `walflow wal forget` "
+                "lets go of one",
             )
         floor = self.floor
         await self._replace({**self._cursors, name: Cursor(floor)})
