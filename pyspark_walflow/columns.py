@@ -9,7 +9,7 @@ it took them from the disk, and the frame's checksum what came over the wire.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -61,7 +61,10 @@ class ColumnRun(NamedTuple):
 class Columns:
     """Remembers tags, nothing else."""
 
-    def __init__(self, *, binary: bool, crc: Crc | None, metadata: bool = False) -> None:
+    def __init__(
+        self, *, binary: bool, crc: Crc | None, metadata: bool = False, needed: Collection[str] | None = None
+    ) -> None:
+        """`needed`: the columns that are shown, None: all. The position is made in any case, to see that all come."""
         fields: list[pa.Field[Any]] = [
             pa.field("position", pa.int64()),
             pa.field("ingest_ts", pa.timestamp("us", "UTC")),
@@ -70,11 +73,15 @@ class Columns:
         ]
         if metadata:
             fields += [pa.field("ingest_ns", pa.int64()), pa.field("meta", pa.string())]
-        self.schema = pa.schema(fields)
-        self._metadata = metadata
+        self.schema = pa.schema([one for one in fields if needed is None or one.name in needed])
+        self._made = pa.schema([one for one in fields if one.name in ("position", *self.schema.names)])
         self._binary = binary
         self._crc = crc
         self._tags = TagDecoder(metadata=metadata)
+
+    def shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """One of `batches`, without what is not needed."""
+        return batch if "position" in self.schema.names else batch.select(self.schema.names)
 
     def batches(self, seed: int, data: bytes | memoryview, first: int, end: int) -> Iterator[pa.RecordBatch]:
         """Of whole records, one behind the other, the events from position `first` to `end`, the latter excluded.
@@ -115,18 +122,27 @@ class Columns:
     def _batch(self, run: ColumnRun, first: int, end: int) -> pa.RecordBatch:
         begins, ends = _told_apart(run)
         count, begin = len(begins), int(run.firsts[0])
-        positions = np.arange(begin, begin + count)
-        offsets, values = _gathered(run.data, begins, ends)
-        value = _column(pa.binary() if self._binary else pa.string(), count, offsets, values)
-        ingest = _column(pa.timestamp("us", "UTC"), count, np.repeat(run.ingest_ns // 1000, run.counts).data)
-        arrays = [_column(pa.int64(), count, positions.data), ingest, _keys(run, count), value]
-        if self._metadata:
-            arrays.append(_column(pa.int64(), count, np.repeat(run.ingest_ns, run.counts).data))
-            arrays.append(_metas(run, count))
-        whole = pa.RecordBatch.from_arrays(arrays, schema=self.schema)  # pyright: ignore[reportUnknownMemberType]
+        arrays: list[Array] = []
+        values: pa.Buffer | None = None
+        for field in self._made:
+            match field.name:
+                case "position":
+                    arrays.append(_column(field.type, count, np.arange(begin, begin + count).data))
+                case "ingest_ts":
+                    arrays.append(_column(field.type, count, np.repeat(run.ingest_ns // 1000, run.counts).data))
+                case "key":
+                    arrays.append(_keys(run, count))
+                case "value":
+                    offsets, values = _gathered(run.data, begins, ends)
+                    arrays.append(_column(field.type, count, offsets, values))
+                case "ingest_ns":
+                    arrays.append(_column(field.type, count, np.repeat(run.ingest_ns, run.counts).data))
+                case _:
+                    arrays.append(_metas(run, count))
+        whole = pa.RecordBatch.from_arrays(arrays, schema=self._made)  # pyright: ignore[reportUnknownMemberType]
         low = max(first - begin, 0)
         batch = whole.slice(low, max(min(end - begin, count) - low, 0))
-        if not self._binary and not _is_ascii(values):
+        if values is not None and not self._binary and not _is_ascii(values):
             _check_text(batch)
         return batch
 
@@ -272,9 +288,9 @@ def _texts(run: ColumnRun, count: int, found: list[tuple[str | None, tuple[str |
 
 def _check_text(batch: pa.RecordBatch) -> None:
     try:
-        batch.column(3).validate(full=True)
+        batch.column("value").validate(full=True)
     except pa.ArrowInvalid:
-        events = cast(list[bytes], batch.column(3).cast(pa.binary()).to_pylist())  # pyright: ignore[reportUnknownMemberType]
+        events = cast(list[bytes], batch.column("value").cast(pa.binary()).to_pylist())  # pyright: ignore[reportUnknownMemberType]
         for position, event in enumerate(events, first_of(batch)):
             try:
                 event.decode()

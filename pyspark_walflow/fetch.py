@@ -45,7 +45,7 @@ class _Fetch:
         self._wanted = wanted
         self._consumer = consumer
         self._position = wanted.first
-        self._columns = Columns(binary=options.binary, crc=crc, metadata=options.metadata)
+        self._columns = Columns(binary=options.binary, crc=crc, metadata=options.metadata, needed=options.columns)
         self._summed = crc is None
         self._files = crc is not None and options.local_files and wanted.log not in unreadable
         self._patience = Patience(options.endpoint)
@@ -111,7 +111,7 @@ class _Fetch:
     def _rows_of(self, seed: int, records: memoryview) -> Iterator[pa.RecordBatch]:
         for batch in self._columns.batches(seed, records, self._position, self._wanted.end):
             _expect(self._position, batch)
-            yield batch
+            yield self._columns.shown(batch)
             self._position += batch.num_rows
 
 

@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyspark_walflow import wire
@@ -102,6 +102,7 @@ OPTIONS: Final = (
         "`true`: two more columns: `ingest_ns long`, the time of arrival to the nanosecond, and `meta string`, the "
         "event's metadata as JSON, or null",
     ),
+    Option("columns", "", "those that are needed, as `position,value`: the others are not made. Without it all are"),
     Option("failOnDataLoss", "true", "`false`: lost positions are logged, and the query continues after them"),
     Option(
         "localFiles",
@@ -113,9 +114,13 @@ OPTIONS: Final = (
     Option(
         "retrySeconds",
         "60",
-        "seconds to wait for a daemon that went away, or for another query with the same consumer to end",
+        "seconds that a planned batch waits for a daemon that went away, or a query for another one of its consumer",
     ),
 )
+
+
+COLUMNS: Final = ("position", "ingest_ts", "key", "value", "ingest_ns", "meta")
+PLAIN_COLUMNS: Final = 4  # without `metadata`
 
 
 class Options(NamedTuple):
@@ -137,6 +142,7 @@ class Options(NamedTuple):
     max_partitions: int | None
     binary: bool
     metadata: bool
+    columns: Sequence[str]  # in the schema's order
     fail_on_data_loss: bool
     local_files: bool
     poll_ms: int
@@ -163,6 +169,7 @@ class Options(NamedTuple):
         )
         if max_partitions is not None and min_partitions > max_partitions:
             raise WalflowError(f"option minPartitions is {min_partitions}, and maxPartitions is {max_partitions}")
+        metadata = options.word("metadata", "true", "false") == "true"
         return cls(
             Endpoint(options.text("host"), options.number("port", 1, 65535), cafile if tls else None),
             consumer,
@@ -178,7 +185,8 @@ class Options(NamedTuple):
             min_partitions,
             max_partitions,
             options.word("value", "string", "binary") == "binary",
-            options.word("metadata", "true", "false") == "true",
+            metadata,
+            options.some_of("columns", COLUMNS if metadata else COLUMNS[:PLAIN_COLUMNS]),
             options.word("failOnDataLoss", "true", "false") == "true",
             options.word("localFiles", "true", "false") == "true",
             options.number("pollMs", 0, 10_000),
@@ -234,6 +242,14 @@ class _Given:
         if text not in words:
             raise WalflowError(f"option {self.said(name)} is {self.text(name)!r}: it takes {' or '.join(words)}")
         return text
+
+    def some_of(self, name: str, known: Sequence[str]) -> Sequence[str]:
+        """In the order of `known`; all, where none is said."""
+        asked = [one.strip() for one in self.text(name).split(",") if one.strip()]
+        for one in asked:
+            if one not in known:
+                raise WalflowError(f"option {name} has {one!r}: it takes some of {', '.join(known)}")
+        return [one for one in known if not asked or one in asked]
 
     def number(self, name: str, least: int, most: int = (1 << 63) - 1) -> int:
         return _number(self.said(name), self.text(name), least, most)

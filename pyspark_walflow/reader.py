@@ -342,8 +342,8 @@ class TickRange(Range):
 
 
 def tick_row(options: Options, time: int) -> pa.RecordBatch:
-    schema = Columns(binary=options.binary, crc=None, metadata=options.metadata).schema
-    row = {"ingest_ns": time} if options.metadata else {}
+    schema = Columns(binary=options.binary, crc=None, metadata=options.metadata, needed=options.columns).schema
+    row = {"ingest_ns": time} if "ingest_ns" in options.columns else {}
     made: pa.RecordBatch = pa.RecordBatch.from_pylist([row], schema=schema)  # pyright: ignore[reportUnknownMemberType]
     return made
 

@@ -74,7 +74,8 @@ class DefaultSource(DataSource):
 
 def _schema(given: Mapping[str, str]) -> str:
     options = Options.of(without_own(given))
-    return (BINARY_SCHEMA if options.binary else SCHEMA) + (METADATA if options.metadata else "")
+    columns = (BINARY_SCHEMA if options.binary else SCHEMA) + (METADATA if options.metadata else "")
+    return ", ".join(one for one in columns.split(", ") if one.split()[0] in options.columns)
 
 
 def _with_options(text: str, table: Mapping[str, str]) -> "StructType":

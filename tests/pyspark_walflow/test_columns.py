@@ -99,6 +99,18 @@ def test_the_schema_is_the_one_that_spark_compares_with(binary: bool) -> None:
     assert Columns(binary=binary, crc=None).schema.equals(to_arrow_schema(spark, timezone="UTC"))
 
 
+@pytest.mark.parametrize("needed", [["value"], ["position", "value"], ["key"], ["ingest_ts", "ingest_ns"], ["meta"]])
+def test_what_is_not_needed_is_not_made(tmp_path: Path, needed: list[str]) -> None:
+    seed, data = records(tmp_path, [Given([b"a", b"b", b"c"], key="k"), Given([b"d"])])
+    every = Columns(binary=False, crc=find_crc(), metadata=True)
+    some = Columns(binary=False, crc=find_crc(), metadata=True, needed=needed)
+    assert some.schema.names == needed
+    found = [some.shown(batch) for batch in some.batches(seed, data, 2, 5)]
+    assert all(batch.schema == some.schema for batch in found)
+    whole = rows(list(every.batches(seed, data, 2, 5)))
+    assert rows(found) == [{name: row[name] for name in needed} for row in whole]
+
+
 def test_empty_events_and_carriage_returns_are_kept(tmp_path: Path) -> None:
     assert [row["value"] for row in read(tmp_path, [Given([b"", b"a\r", b"", b""])])] == ["", "a\r", "", ""]
 

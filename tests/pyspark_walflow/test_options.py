@@ -47,6 +47,17 @@ def test_what_is_said_in_any_case() -> None:
     assert not options.fail_on_data_loss
 
 
+def test_columns_that_are_needed() -> None:
+    assert Options.of({}).columns == ["position", "ingest_ts", "key", "value"]
+    assert Options.of({"metadata": "true"}).columns[4:] == ["ingest_ns", "meta"]
+    assert Options.of({"columns": " value,position ,"}).columns == ["position", "value"]
+    with pytest.raises(
+        WalflowError, match=r"^option columns has 'meta': it takes some of position, ingest_ts, key, value$"
+    ):
+        Options.of({"columns": "meta"})
+    assert Options.of({"columns": "meta", "metadata": "true"}).columns == ["meta"]
+
+
 def test_tls_without_a_file_trusts_whom_the_system_trusts() -> None:
     assert Options.of({"tls": "true"}).endpoint.cafile == ""
     assert Options.of({"tls": "false"}).endpoint.cafile is None

@@ -16,7 +16,7 @@ from pyspark_walflow.progress import sources_of
 from tests.pyspark_walflow.conftest import NewLake
 from tests.pyspark_walflow.lake import Lake, ids, numbered
 from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
-from tests.pyspark_walflow.queries import failure, into_memory, rows, running, stream
+from tests.pyspark_walflow.queries import batch, failure, into_memory, rows, running, stream
 from tests.system.daemon import wait_until
 
 pytestmark = pytest.mark.spark
@@ -45,6 +45,15 @@ def test_keys_times_and_bytes(spark: SparkSession, new_lake: NewLake) -> None:
         ("all", b"\xff\x00"),
         (None, b"x\ny"),
     ]
+
+
+def test_only_the_columns_that_are_needed(spark: SparkSession, lake: Lake) -> None:
+    lake.send(*numbered(10))
+    assert batch(spark, lake, columns="value").columns == ["value"]
+    assert sorted(ids(batch(spark, lake, columns="value").collect())) == list(range(10))
+    assert batch(spark, lake, columns="ingest_ts").count() == 10
+    with into_memory(stream(spark, lake, columns="position,value")) as query:
+        assert ids(rows(query)) == list(range(10))
 
 
 def test_sql_reads_it(spark: SparkSession, lake: Lake) -> None:
