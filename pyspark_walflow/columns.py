@@ -124,19 +124,20 @@ class Columns:
         count, begin = len(begins), int(run.firsts[0])
         arrays: list[Array] = []
         values: pa.Buffer | None = None
-        for field in self._made:
-            match field.name:
+        for name in self._made.names:
+            match name:
                 case "position":
-                    arrays.append(_column(field.type, count, np.arange(begin, begin + count).data))
+                    arrays.append(_column(pa.int64(), count, np.arange(begin, begin + count).data))
                 case "ingest_ts":
-                    arrays.append(_column(field.type, count, np.repeat(run.ingest_ns // 1000, run.counts).data))
+                    times = np.repeat(run.ingest_ns // 1000, run.counts)
+                    arrays.append(_column(pa.timestamp("us", "UTC"), count, times.data))
                 case "key":
                     arrays.append(_keys(run, count))
                 case "value":
                     offsets, values = _gathered(run.data, begins, ends)
-                    arrays.append(_column(field.type, count, offsets, values))
+                    arrays.append(_column(pa.binary() if self._binary else pa.string(), count, offsets, values))
                 case "ingest_ns":
-                    arrays.append(_column(field.type, count, np.repeat(run.ingest_ns, run.counts).data))
+                    arrays.append(_column(pa.int64(), count, np.repeat(run.ingest_ns, run.counts).data))
                 case _:
                     arrays.append(_metas(run, count))
         whole = pa.RecordBatch.from_arrays(arrays, schema=self._made)  # pyright: ignore[reportUnknownMemberType]

@@ -223,15 +223,17 @@ def test_of_two_daemons_one_that_is_away_holds_up_no_other(spark: SparkSession, 
     def expect(query: StreamingQuery, *numbers: int) -> None:
         wait_until(lambda: sorted(ids(rows(query))) == sorted(numbers), "rows are missing")
 
+    def away(query: StreamingQuery) -> list[bool]:
+        progress = query.lastProgress
+        assert progress is not None
+        return ["no walflow listens at" in source.away for source in sources_of(json.loads(progress.json))]
+
     with into_memory(stream(spark, one).union(stream(spark, other))) as query:
         expect(query, *range(10), *range(100, 110))
         other.kill()
         one.send(*numbered(10, 10))
         expect(query, *range(20), *range(100, 110))
-        progress = query.lastProgress
-        assert progress is not None
-        away = [source.away for source in sources_of(json.loads(progress.json))]
-        assert ["no walflow listens at" in one for one in away] == [False, True]
+        wait_until(lambda: away(query) == [False, True], "the progress does not say who is away")
         other.start()
         other.send(*numbered(10, 110))
         expect(query, *range(20), *range(100, 120))
