@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -196,8 +197,24 @@ def test_a_commit_without_an_answer_is_looked_up(tmp_path: Path, peer: PostgresP
 @pytest.mark.nightly
 def test_a_black_hole_ends(tmp_path: Path, peer: PostgresPeer) -> None:
     """No FIN, no answer, and the row locked by a transaction of nobody: the next connection goes on within 60 s."""
-    hole = Wire(peer.port, 0)
-    with running(flow_in(tmp_path, peer, hole.port), tmp_path) as daemon:
+    goes_on_behind_a_hole(tmp_path, peer, peer.port)
+
+
+@pytest.mark.nightly
+@needs_pgbouncer
+def test_a_black_hole_before_a_pool_ends(peer: PostgresPeer) -> None:
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    try:
+        with pooled(peer, directory) as dsn:
+            goes_on_behind_a_hole(directory, peer, urlsplit(dsn).port or 0)
+    finally:
+        shutil.rmtree(directory)
+
+
+def goes_on_behind_a_hole(directory: Path, peer: PostgresPeer, port: int) -> None:
+    hole = Wire(port, 0)
+    with running(flow_in(directory, peer, hole.port), directory) as daemon:
         deliver(daemon, range(100))
         stored(peer, range(100))
         hole.mute.set()

@@ -14,10 +14,13 @@ from bench.postgres_peer import USER, PostgresPeer, running_postgres
 from demo.server import free_port
 from tests.connectors.postgres import needs_postgres
 from tests.system.daemon import ROOT, WALFLOW, running, wait_until
-from tests.system.test_postgres import deliver, flow_in, rows, stored
+from tests.system.test_postgres import Wire, deliver, flow_in, rows, stored
 from tests.system.warm import said
 
 pytestmark = [needs_postgres, pytest.mark.nightly]
+
+
+LOCKED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
 class Standby(PostgresPeer):
@@ -70,6 +73,29 @@ def test_each_event_is_a_row_once_over_a_failover_with_synchronous_replication(t
         deliver(daemon, range(size, 2 * size))
         stored(standby, range(2 * size))
         assert daemon.terminate() == 0
+
+
+def test_a_commit_that_waits_for_a_standby_counts_once(tmp_path: Path) -> None:
+    """The connection ends while it waits. Its rows are nobody's to see until the standby is back, and theirs is the
+    lock."""
+    with pair() as (primary, standby):
+        wire = Wire(primary.port, 0)
+        with running(flow_in(tmp_path, primary, wire.port), tmp_path) as daemon:
+            primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+            deliver(daemon, range(100))
+            stored(primary, range(100))
+            standby.stop()
+            wire.cuts = 1
+            deliver(daemon, range(100, 200))
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            wait_until(lambda: wire.cuts == 0 and primary.sql(waiting) == [(1,)], "no COMMIT waits")
+            wait_until(lambda: primary.sql(LOCKED) != [(0,)], "nobody asks for the frontier")
+            assert rows(primary).total() == 100
+            standby.start()
+            stored(primary, range(200))
+            stored(standby, range(200))
+            assert daemon.terminate() == 0
+        wire.close()
 
 
 def test_a_standby_that_lacks_commits_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ FOR_EXAMPLE: Final[Mapping[str, str]] = {
     "files": "main.troy",
     "folders": "tests",
     "kind": "tcp_server",
+    "name": "spark",
     "new": "archive",
     "old": "out",
     "path": "state",
