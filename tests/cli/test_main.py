@@ -138,9 +138,9 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
                 "connectors, wal, frontier"
             ),
         ),
-        (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, export, import"),
+        (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, consumers, forget, export, import"),
         (["connectors", "tcp_server"], "write `walflow connectors show tcp_server`, or `walflow connectors list`"),
-        (["wal", "help"], "there is stats, check, dump, repair, skip, rename, export, import"),
+        (["wal", "help"], "there is stats, check, dump, repair, skip, rename, consumers, forget, export, import"),
     ],
 )
 def test_a_command_that_there_is_not(arguments: list[str], known: str) -> None:
