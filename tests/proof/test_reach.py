@@ -9,8 +9,9 @@ import pytest
 
 HERE = Path(__file__).parents[2]
 
-# they look into a log, repair one or make one, while nobody uses it; they have tests of their own
-TOOLS = ("range_reader.py", "tools/*", "tools/inspect/*")
+# they look into a log, repair one or make one, while nobody uses it; they have tests of their own. The file of
+# Spark's consumers is cut in tests/connectors/spark/test_consumers.py.
+TOOLS = ("range_reader.py", "consumer_file.py", "tools/*", "tools/inspect/*")
 
 LANES = {
     "cursor.py": ("Checkpoint.flush",),

@@ -17,7 +17,7 @@ FOR_EXAMPLE: Final[Mapping[str, str]] = {
     "files": "main.troy",
     "folders": "tests",
     "kind": "tcp_server",
-    "name": "spark",
+    "name": "nightly",
     "new": "archive",
     "old": "out",
     "path": "state",
