@@ -182,7 +182,7 @@ class PostgresTable:
         numbers: Sequence[int] = range(low, high)
         if None in some:
             numbers = [number for number, row in enumerate(some, low) if row is not None]
-        given = cast("Sequence[PostgresRow]", some if len(numbers) == len(some) else [*filter(None, some)])
+        given = [row for row in some if row is not None]
         if not given:
             return []
         if not self._named:

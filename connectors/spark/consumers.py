@@ -152,6 +152,8 @@ class Consumers:
 
     async def _keep_silences(self, now: float) -> None:
         """If the disk is full, the next look tries it again."""
+        if self._closed:
+            return
         silent = self._silent
         with suppress(RequestRefused):
             await self._replace(

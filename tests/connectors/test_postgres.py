@@ -158,6 +158,14 @@ def test_rows_that_the_server_refuses_are_found_and_the_others_stored(peer: Post
     assert peer.sql("SELECT count(*), count(DISTINCT n) FROM t") == [(996, 996)]
 
 
+def test_an_empty_text_beside_a_refused_row_is_stored(peer: PostgresPeer) -> None:
+    """Its line for COPY has no byte."""
+    peer.sql("CREATE TABLE t (s text CHECK (s <> 'no'))")
+    table = table_of(peer, WantedTable("t", columns=columns_of({"s": "s"})))
+    assert set(stored(table, [{"s": "a"}, {"s": ""}, {"s": "no"}, {"s": ""}, {"s": "b\0"}, {"s": "c"}])) == {2, 4}
+    assert peer.sql("SELECT s FROM t ORDER BY s") == [("",), ("",), ("a",), ("c",)]
+
+
 def test_a_row_that_only_the_end_of_the_transaction_shows_is_found(peer: PostgresPeer) -> None:
     """A constraint that is checked at COMMIT, and a trigger after the statement: no line of COPY is named."""
     peer.sql(
