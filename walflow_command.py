@@ -4,7 +4,7 @@ Ctrl-C meanwhile is silent too."""
 import gc
 import sys
 
-__version__ = "0.1.0"  # here, so that `walflow --version` imports nothing more
+from walflow_kernel.version import __version__
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it; walflow/interrupted.py has the same for `python -m walflow`
 

@@ -322,10 +322,10 @@ def _copied(folder: Path, version: str) -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES_BUILT_FROM:
         shutil.copy(ROOT / name, folder / name)
-    command = folder / "walflow_command.py"
-    text = command.read_text("utf-8")
+    file = folder / "walflow_kernel" / "version.py"
+    text = file.read_text("utf-8")
     assert text.count(f'"{__version__}"') == 1
-    command.write_text(text.replace(f'"{__version__}"', f'"{version}"'), "utf-8")
+    file.write_text(text.replace(f'"{__version__}"', f'"{version}"'), "utf-8")
     return folder
 
 

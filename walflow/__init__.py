@@ -61,7 +61,7 @@ from walflow.positions import Range, WrittenPositions
 from walflow.receipt import Receipt
 from walflow.sinks import JobBlocks, JobEnd, JobSink, NotDelivered, PeerSink, SinkBreaker, SinkPeer, SinkWork
 from walflow.size import Size
-from walflow_command import __version__
+from walflow_kernel.version import __version__
 
 __all__ = [
     "CONTRACT",

@@ -27,7 +27,7 @@ SMALL: Mapping[str, str] = {
     "flows/b.troy": "",
     "docs/a.md": "",
     "tests/conftest.py": "import walflow.cli\nfrom tests import late\n",
-    "tests/late.py": "",
+    "tests/late.py": "import walflow.cli\n",
     "tests/lang/conftest.py": "",
     "tests/lang/test_parser.py": '"""Not docs/a.md."""\nfrom walflow.lang import parser\n',
     "tests/lang/errors/x.troy": "",

@@ -8,8 +8,8 @@ Most is read from imports, wherever they stand. Tests also reach files in ways t
   tcp_server`, `"json"` and `string::` count as the import of what pyproject.toml has under this name.
 - A path: `"docs/howto/tls.md"` or `ROOT / "flows" / "echo"`. The file, or all files below.
 - Data: a file that is no Python is reached by the modules of its directory, or of the next one above that has some.
-- The `conftest.py` of its directories. What the one of all tests imports of the package is there for tests on Spark,
-  which reach it anyway.
+- The `conftest.py` of its directories. What the one of all tests imports within `tests/` is reached by each; what
+  that imports of the package is there for tests that start a daemon or Spark, and they reach it anyway.
 
 It may be too much, and where a test makes up a name it is too little: a file that only such a test reaches. Whoever
 wants to be sure says `make nightly ARGS=--fresh`.
@@ -22,7 +22,7 @@ import re
 import subprocess
 import tomllib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
@@ -42,14 +42,15 @@ FUNCTION: Final = re.compile(r"(\w+)::")
 
 class Tree:
     """`files`: the digest of each file's content. `edges`: what each reaches at once; a name that ends with / is a
-    directory's data."""
+    directory's data. The edges of tests/conftest.py lead on, and are not walked with the others."""
 
     def __init__(
         self, root: Path, files: dict[str, str], edges: Mapping[str, AbstractSet[str]], seen: object
     ) -> None:
         self.files = files
         self._root = root
-        self._edges = edges
+        self._edges = {path: there for path, there in edges.items() if path != CONFTEST}
+        self._helpers = set(_walk([CONFTEST], lambda path: edges.get(path, ()) if _is_helper(path) else ()))
         self._seen = seen
         self._reached: dict[str, dict[str, int]] = {}
 
@@ -67,17 +68,10 @@ class Tree:
     def reached(self, file: str) -> dict[str, int]:
         """How many steps away each file is. Itself is 0."""
         if (found := self._reached.get(file)) is None:
-            found = self._reached[file] = {}
-            steps = {file: 0}
-            waiting = deque([file])
-            while waiting:
-                here = waiting.popleft()
-                if here in self.files:
-                    found[here] = steps[here]
-                for there in self._edges.get(here, ()):
-                    if there not in steps:
-                        steps[there] = steps[here] + 1
-                        waiting.append(there)
+            steps = _walk([file], lambda path: self._edges.get(path, ()))
+            if CONFTEST in steps:
+                steps = {path: 2 for path in self._helpers if _is_helper(path)} | steps
+            found = self._reached[file] = {path: far for path, far in steps.items() if path in self.files}
         return found
 
     def digest(self, file: str) -> str:
@@ -94,6 +88,23 @@ class Tree:
         tool = project.get("tool", {})
         said = [project.get("project"), project.get("dependency-groups"), tool.get("pytest")]
         return f"{said} {self.files.get(LOCK)}"
+
+
+def _walk(start: Iterable[str], following: Callable[[str], Iterable[str]]) -> dict[str, int]:
+    """How many steps away each is."""
+    steps = dict.fromkeys(start, 0)
+    waiting = deque(steps)
+    while waiting:
+        here = waiting.popleft()
+        for there in following(here):
+            if there not in steps:
+                steps[there] = steps[here] + 1
+                waiting.append(there)
+    return steps
+
+
+def _is_helper(path: str) -> bool:
+    return path.startswith("tests/") and path != "tests/"
 
 
 def _stats(root: Path) -> dict[str, tuple[int, int]]:
@@ -132,8 +143,6 @@ class _Edges:
             here = PurePosixPath(path)
             if here.suffix == ".py":
                 edges[path] = {*self._of_module(here, content), f"{here.parent}/"} - {path}
-                if path == CONFTEST:
-                    edges[path] = {one for one in edges[path] if one.startswith("tests/") and one != "tests/"}
                 continue
             if here.suffix in FLOWS and here.parts[0] in (*TESTS, "flows"):
                 edges[path] = set(self._plugins_in(content.decode(errors="replace")))
