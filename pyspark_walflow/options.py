@@ -67,6 +67,12 @@ OPTIONS: Final = (
     Option("endingPosition", LATEST, "only for `spark.read`. `latest`, or the position before which it stops"),
     Option("maxRowsPerBatch", "200000", "the most rows of a micro-batch"),
     Option(
+        "firstBatch",
+        "all",
+        "on Spark 4.0 and 4.1. `all`: the first batch of a start takes all that is in the log, for Spark does not "
+        "say whether `availableNow` runs, which has one batch there. `bounded`: it does not run",
+    ),
+    Option(
         "minRowsPerBatch",
         "1",
         "a micro-batch waits until so many rows are in the log, but at most `maxTriggerDelay`. The first batch of a "
@@ -136,6 +142,7 @@ class Options(NamedTuple):
     max_rows: int
     max_bytes: int
     min_rows: int
+    first_bounded: bool
     max_delay: float  # seconds
     partitions: int | None
     min_partitions: int
@@ -180,6 +187,7 @@ class Options(NamedTuple):
             max_rows,
             options.size("maxBytesPerBatch"),
             min_rows,
+            options.word("firstBatch", "all", "bounded") == "bounded",
             options.seconds("maxTriggerDelay"),
             options.tasks("numPartitions"),
             min_partitions,

@@ -40,6 +40,10 @@ class UnknownRequest(WalflowError):
     """The daemon is older than the request."""
 
 
+class UnknownConsumer(WalflowError):
+    """No query was admitted under this name."""
+
+
 class KnownHead(NamedTuple):
     """`floor`: the first position that can be read; `next`: the one after the last."""
 
@@ -94,6 +98,7 @@ class Planner:
         self._client: Client | None = None
         self._answered = False
         self._hurries = False
+        self.last_head: KnownHead | None = None  # what the daemon said last
 
     @property
     def log(self) -> str:
@@ -124,7 +129,16 @@ class Planner:
             self._hurries = before
 
     def head(self) -> KnownHead:
-        return _head(self._ask(FrameKind.HEAD, {}))
+        return self._head(self._ask(FrameKind.HEAD, {}))
+
+    def scan(self) -> str:
+        """The checkpoint that committed last; empty if none did, or if the daemon is older than the question."""
+        try:
+            answer = self._ask(FrameKind.HEAD, {"consumer": self._options.consumer})
+        except UnknownConsumer:
+            return ""
+        found = answer.get("scan")
+        return found if isinstance(found, str) else ""
 
     def committed(self) -> int:
         """The next position that the consumer wants."""
@@ -132,7 +146,7 @@ class Planner:
 
     def wait(self, position: int, ms: int) -> KnownHead:
         """Once there is something from `position` on, or after `ms`."""
-        return _head(self._ask(FrameKind.WAIT, {"position": position, "ms": ms}))
+        return self._head(self._ask(FrameKind.WAIT, {"position": position, "ms": ms}))
 
     def plan(self, start: int, rows: int, size: int, end: int | None = None) -> Planned:
         """As far as `rows` and `size` go; with `end`, what lies before it."""
@@ -154,6 +168,10 @@ class Planner:
         fields: dict[str, object] = {"consumer": self._options.consumer, "position": position, "scan": self._scan}
         self._ask(FrameKind.COMMIT, fields, ACK_SECONDS)
 
+    def _head(self, answer: dict[str, object]) -> KnownHead:
+        self.last_head = KnownHead(integer(answer, "floor"), integer(answer, "next"))
+        return self.last_head
+
     def _ask(self, kind: FrameKind, fields: dict[str, object], seconds: float | None = None) -> dict[str, object]:
         patience = Patience(self._options.endpoint)
         while True:
@@ -170,6 +188,8 @@ class Planner:
                     raise Away(line_of(error, self._options.endpoint)) from None
                 if isinstance(error, RequestRefused) and error.code == Code.PROTOCOL and kind == FrameKind.LOCATE:
                     raise UnknownRequest(line_of(error, self._options.endpoint)) from None
+                if isinstance(error, RequestRefused) and error.code == Code.UNDECLARED and kind == FrameKind.HEAD:
+                    raise UnknownConsumer(line_of(error, self._options.endpoint)) from None
                 patience.wait(error, self._seconds(error) if seconds is None else seconds)
 
     def _seconds(self, error: Exception) -> float:
@@ -248,7 +268,3 @@ def _may_mend(error: Exception) -> bool:
             return False
         case _:
             return isinstance(error, OSError)
-
-
-def _head(answer: dict[str, object]) -> KnownHead:
-    return KnownHead(integer(answer, "floor"), integer(answer, "next"))

@@ -28,7 +28,8 @@ def sources_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
         if end is None:
             continue
         name = f"walflow, consumer {end['consumer']}, log {str(end['log'])[:8]}"
-        lag = 0 if latest is None else max(0, latest["position"] - end["position"])
+        known = max(end.get("next", 0), 0 if latest is None else latest["position"])  # the first: older_reader
+        lag = max(0, known - end["position"])
         first = end["position"] if start is None else start["position"]
         away = "" if latest is None else str(latest.get("away", ""))
         found.append(SourceProgress(name, first, end["position"], lag, away))

@@ -9,8 +9,10 @@ import datetime
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pyspark.sql.datasource import (
-    DataSourceReader,
+from pyspark.sql.datasource import DataSourceReader
+
+from pyspark_walflow.older_spark import (
+    PUSHES,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -47,7 +49,8 @@ class Pushdown:
     every read of a source with a `pushFilters` of its own, and tells it from the base's by `__func__`. So this one
     passes for the base's: where the setting is on, Spark calls it; where it is off, a read is what it was."""
 
-    __func__ = staticmethod(DataSourceReader.pushFilters)
+    if PUSHES:
+        __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, narrow: Callable[[Sequence[Filter]], None]) -> None:
         self._narrow = narrow

@@ -14,18 +14,20 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.streaming.datasource import (
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+
+from pyspark_walflow.columns import Columns
+from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.fetch import Range, fetch, tell
+from pyspark_walflow.older_spark import (
+    PUSHES,
+    Filter,
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-
-from pyspark_walflow.columns import Columns
-from pyspark_walflow.errors import WalflowError
-from pyspark_walflow.fetch import Range, fetch, tell
 from pyspark_walflow.options import FROM_COMMITTED, Options
 from pyspark_walflow.planner import ANEW, Away, KnownHead, Planned, Planner, Unreachable
 from pyspark_walflow.pushdown import Bounds, Narrowed, Pushdown, narrowed
@@ -84,7 +86,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._begin(planner, secrets.token_hex(8))
         head, starting = planner.head(), self._options.starting
         if starting is None:
-            return self._offset(head.next)
+            return self._offset(self._newest())
         if starting == FROM_COMMITTED:
             return self._offset(planner.committed())
         if starting > head.next:
@@ -96,6 +98,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "so it begins behind them"
             )
         return self._offset(max(starting, head.floor))
+
+    def _newest(self) -> int:
+        return self._planning(None).head().next
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_rows)
@@ -277,9 +282,11 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._narrowed = Narrowed()
 
-    @property
-    def pushFilters(self) -> Pushdown:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Pushdown(self._narrow)
+    if PUSHES:
+
+        @property
+        def pushFilters(self) -> Pushdown:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return Pushdown(self._narrow)
 
     def _narrow(self, filters: Sequence[Filter]) -> None:
         self._narrowed = narrowed(filters)

@@ -6,8 +6,8 @@ from typing import Final
 
 from pyspark_walflow.errors import WalflowError
 
-OLDEST: Final = (4, 2)  # the first whose Python sources may bound a batch
-PACKAGES: Final = ("pyspark>=4.2", "pyarrow>=18", "pandas>=2.2,<3", "protobuf>=6.33.5,<7")
+OLDEST: Final = (4, 0)  # the first whose Python sources give and take Arrow; see older_spark for what it has not
+PACKAGES: Final = ("pyspark>=4.0", "pyarrow>=18", "pandas>=2.2,<3", "protobuf>=6.33.5,<7")
 """The extra `spark` of pyproject.toml, again: in the interpreter that runs this walflow may not be installed."""
 
 

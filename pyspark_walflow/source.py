@@ -48,9 +48,12 @@ class DefaultSource(DataSource):
         return BatchReader(self._options(schema, EARLIEST))
 
     def streamReader(self, schema: "StructType") -> "StreamReader":
+        from pyspark_walflow.older_reader import OlderStreamReader
+        from pyspark_walflow.older_spark import BOUNDS
         from pyspark_walflow.reader import StreamReader
 
-        return StreamReader(self._options(schema, COMMITTED), Quiet.of(self.options))
+        reader = StreamReader if BOUNDS else OlderStreamReader
+        return reader(self._options(schema, COMMITTED), Quiet.of(self.options))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
         from pyspark_walflow.writer import BatchWriter

@@ -13,10 +13,11 @@ from typing import IO, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyspark_walflow.client import Client
 from pyspark_walflow.errors import WalflowError
+from pyspark_walflow.older_spark import DataSourceStreamArrowWriter
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Patience
 from pyspark_walflow.reuse import settle

@@ -94,6 +94,10 @@ class Consumers:
         """The next position that the consumer needs. Raises RequestRefused."""
         return self._cursor(name).position
 
+    def scan(self, name: str) -> str:
+        """The one that committed last; empty if none did. Raises RequestRefused."""
+        return self._cursor(name).scan
+
     def check_scan(self, name: str, scan: str) -> None:
         """Raises RequestRefused if another scan has committed."""
         cursor = self._cursor(name)

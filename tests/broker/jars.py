@@ -52,15 +52,16 @@ def absent() -> str | None:
 
 def jars() -> Path:
     """The directory of the broker's, which is filled if it is not."""
-    return _fetched(CACHE, BROKER)
+    return fetched(CACHE, BROKER)
 
 
 def spark_jars() -> Path:
     """The same of Spark's source for Kafka."""
-    return _fetched(SPARK_CACHE, SPARK, f"-DincludeArtifactIds={','.join(LACKING)}")
+    return fetched(SPARK_CACHE, SPARK, f"-DincludeArtifactIds={','.join(LACKING)}")
 
 
-def _fetched(directory: Path, dependencies: Iterable[tuple[str, str, str]], *more: str) -> Path:
+def fetched(directory: Path, dependencies: Iterable[tuple[str, str, str]], *more: str) -> Path:
+    """The directory of their jars. `more`: options of Maven's copy-dependencies."""
     if not (directory / "complete").exists():
         directory.mkdir(parents=True, exist_ok=True)
         pom = directory / "pom.xml"

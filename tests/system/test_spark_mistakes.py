@@ -110,7 +110,7 @@ def test_a_spark_that_is_too_old(tmp_path: Path) -> None:
     (tmp_path / "old" / "pyspark" / "__init__.py").write_text('__version__ = "3.5.1"\n')
     said = refused(flow(tmp_path, QUERY), {"PYTHONPATH": f"{tmp_path / 'old'}:{ROOT}"})
     assert said == (
-        f"main::spark: pyspark 3.5.1 is too old, walflow needs 4.2 or newer: {sys.executable} -m pip install {SPARK}"
+        f"main::spark: pyspark 3.5.1 is too old, walflow needs 4.0 or newer: {sys.executable} -m pip install {SPARK}"
     )
 
 

@@ -253,6 +253,7 @@ class Session:
         }
         if consumer is not None:
             heads["committed"] = bridge.consumers.committed(consumer)
+            heads["scan"] = bridge.consumers.scan(consumer)
         return heads
 
     def _check(self, first: int, end: int) -> None:

@@ -13,18 +13,13 @@ from typing import Final
 
 from typer.testing import CliRunner
 
-from pyspark_walflow import kafka, options
-from tests.docs.pages import connectors, functions, metrics, tables
+from tests.docs.pages import connectors, functions, metrics, spark, tables
 from walflow.admin import v1
 from walflow.cli import app
 
 ROOT: Final = Path(__file__).parents[3]
 DOCS: Final = ROOT / "docs"
 TEMPLATES: Final = ROOT / "walflow" / "cli" / "new" / "templates"
-
-
-def _spark(page: str) -> str:
-    return tables.with_table(tables.with_table(page, "options", [options.table()]), "kafka", [kafka.tables()])
 
 
 def _shown(*templates: str, page: str) -> str:
@@ -69,7 +64,7 @@ PAGES: Final[Mapping[str, Callable[[str], str]]] = {
     "reference/metrics.md": metrics.metrics_page,
     "reference/openapi.json": lambda page: json.dumps(v1.document(), indent=2) + "\n",
     "reference/operators.md": tables.operators_page,
-    "reference/spark.md": _spark,
+    "reference/spark.md": spark.page,
     "reference/tremor.md": tables.tremor_page,
     "reference/warnings.md": tables.warnings_page,
 }

@@ -107,7 +107,7 @@ async def test_a_client_made_from_the_page_reads_and_commits(tmp_path: Path) -> 
 def _converse(port: int) -> None:
     client = PageClient(port, TOKEN)
     head = client.ask("HEAD", consumer="spark")
-    assert head == {"log": client.log, "floor": 1, "next": 41, "committed": 1}
+    assert head == {"log": client.log, "floor": 1, "next": 41, "committed": 1, "scan": ""}
     assert client.ask("WAIT", position=40, ms=1)["next"] == 41
     assert client.ask("LEASE", consumer="spark", lease="page") == {"committed": 1}
     assert client.ask("PLAN", start=1, rows=25, bytes=1 << 20)["end"] == 26

@@ -54,6 +54,7 @@ async def test_a_log_is_read_and_committed(world: World) -> None:
         "floor": 4,
         "next": 6,
         "committed": 4,
+        "scan": "",
     }
     assert world.outlet.counters["spark_served_events_total"].value == 6
     assert world.outlet.gauges["spark_lag_events spark"]() == 2

@@ -1,0 +1,115 @@
+"""Spark's versions and the tables that they write a log into: each with its driver, the daemon and both killed, and
+then table and log equal by position and value, both ways. docs/reference/spark.md has the table of it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.broker.jars import absent
+from tests.pyspark_walflow.lake import Lake, numbered
+from tests.pyspark_walflow.sparks import RUN, Table, environment
+
+pytestmark = [pytest.mark.nightly, pytest.mark.spark]
+
+KILLS = ("driver", "daemon", "both", "driver", "both", "driver")
+
+
+class Job:
+    """One table, and the drivers that write it one after another."""
+
+    def __init__(self, lake: Lake, version: str, table: Table) -> None:
+        self._lake = lake
+        self._environment = environment(version)
+        folder = lake.directory / "table"
+        settings = {**dict(table.settings), "spark.jars": ",".join(map(str, table.jars()))}
+        place = str(folder)
+        if table.format == "iceberg":
+            settings["spark.sql.catalog.lakes.warehouse"], place = str(folder), "lakes.rows"
+        self._of_table = [table.format, place, str(lake.directory / "checkpoint")]
+        self._settings = json.dumps(settings)
+
+    def _command(self, what: str, options: dict[str, str]) -> list[str]:
+        module = [sys.executable, "-m", "tests.pyspark_walflow.table_job", what]
+        return [*module, *self._of_table, json.dumps(self._lake.options | options), self._settings]
+
+    def run(self, what: str, **options: str) -> str:
+        command = self._command(what, options)
+        folder = self._lake.directory  # where Spark may leave what it likes
+        done = subprocess.run(
+            command, env=self._environment, cwd=folder, capture_output=True, text=True, timeout=240, check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
+    @contextmanager
+    def copying(self) -> Iterator["Copying"]:
+        command = self._command("copy", {"maxRowsPerBatch": "500", "retrySeconds": "30"})
+        with (self._lake.directory / "copy.log").open("ab") as log:
+            child = subprocess.Popen(
+                command,
+                env=self._environment,
+                cwd=self._lake.directory,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                text=True,
+            )
+        copying = Copying(child)
+        try:
+            yield copying
+        finally:
+            copying.kill()
+
+
+class Copying:
+    """A driver with its JVM and its workers."""
+
+    def __init__(self, child: "subprocess.Popen[str]") -> None:
+        self._child = child
+
+    def batches(self, count: int) -> None:
+        """Waits for the end of so many."""
+        assert self._child.stdout is not None
+        for _ in range(count):
+            line = self._child.stdout.readline()
+            assert line, f"the driver ended with {self._child.wait()}"
+
+    def kill(self) -> None:
+        with self._child:
+            if self._child.poll() is None:
+                os.killpg(self._child.pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(absent() is not None, reason=str(absent()))
+@pytest.mark.parametrize(
+    ("version", "table"), RUN, ids=[f"{version or 'installed'}-{table.format}" for version, table in RUN]
+)
+@pytest.mark.timeout(900)
+def test_a_table_has_each_position_once_whoever_is_killed(tmp_path: Path, version: str, table: Table) -> None:
+    dice = random.Random(f"{version} {table.format}")
+    with Lake(tmp_path / "lake") as lake:
+        job, sent = Job(lake, version, table), 0
+        for kill in KILLS:
+            with job.copying() as copying:
+                for _ in range(dice.randint(1, 3)):
+                    lake.send(*numbered(700, sent))
+                    sent += 700
+                copying.batches(dice.randint(1, 2))
+                if kill != "driver":
+                    lake.kill()
+                    lake.start()
+                if kill == "daemon":
+                    lake.send(*numbered(700, sent))
+                    sent += 700
+                    copying.batches(1)
+        job.run("night")
+        found = json.loads(job.run("compare").splitlines()[-1])
+    assert found == {"log": sent, "rows": sent, "positions": sent, "missing": 0, "other": 0}
