@@ -30,9 +30,10 @@ SETTINGS: Final = (
 
 
 class PostgresPeer:
-    """`fsync` is off: what is killed is a process, and its files stay."""
+    """`fsync` is off: what is killed is a process, and its files stay. `directory`: its Unix socket is there too."""
 
     def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self.data = directory / "data"
         self._log = directory / "log"
         self.port = free_port()
@@ -47,7 +48,7 @@ class PostgresPeer:
 
     def start(self) -> None:
         options = " ".join(
-            f"-c {setting}" for setting in f"{SETTINGS} port={self.port} unix_socket_directories=".split(" ")
+            f"-c {setting}" for setting in f"{SETTINGS} port={self.port} unix_socket_directories={self.directory}".split(" ")
         )
         self._run("pg_ctl", "-w", "-D", self.data, "-l", self._log, "-o", options, "start")
 

@@ -3,6 +3,7 @@ while."""
 
 import asyncio
 import os
+import pwd
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +151,29 @@ def guarded(peer: PostgresPeer, authority: Authority) -> Iterator[str]:
     finally:
         rules.write_text(before)
         peer.sql("ALTER SYSTEM RESET ssl", "SELECT pg_reload_conf()", "DROP OWNED BY walflow", "DROP ROLE walflow")
+
+
+def test_the_user_of_the_process_is_who_it_is(peer: PostgresPeer) -> None:
+    """`peer`: by a Unix socket, without a password."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    own = "postgres" if user == USER else user
+    if own != "postgres":
+        peer.sql(f'DROP ROLE IF EXISTS "{own}"', f'CREATE ROLE "{own}" LOGIN SUPERUSER')
+    peer.sql("CREATE ROLE somebody LOGIN", "CREATE TABLE t (n int)")
+    rules = peer.data / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text("local all all peer\nhost all postgres 127.0.0.1/32 trust\n")
+    peer.sql("SELECT pg_reload_conf()")
+    try:
+        dsn = f"postgresql://{{}}@/postgres?host={peer.directory}&port={peer.port}"
+        wanted = WantedTable("t", columns=N)
+        assert store(PostgresTable(PostgresServer(dsn.format(own)), wanted), 1) == {}
+        with pytest.raises(CannotUse, match='Peer authentication failed for user "somebody"'):
+            store(PostgresTable(PostgresServer(dsn.format("somebody")), wanted), 2)
+    finally:
+        rules.write_text(before)
+        peer.sql("SELECT pg_reload_conf()", "DROP ROLE somebody")
+    assert peer.sql("SELECT n FROM t") == [(1,)]
 
 
 def test_the_certificate_is_verified_and_the_password_comes_from_a_file(
