@@ -47,9 +47,8 @@ class PostgresPeer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        options = " ".join(
-            f"-c {setting}" for setting in f"{SETTINGS} port={self.port} unix_socket_directories={self.directory}".split(" ")
-        )
+        settings = f"{SETTINGS} port={self.port} unix_socket_directories={self.directory}"
+        options = " ".join(f"-c {setting}" for setting in settings.split(" "))
         self._run("pg_ctl", "-w", "-D", self.data, "-l", self._log, "-o", options, "start")
 
     def stop(self, mode: str = "fast") -> None:

@@ -152,7 +152,7 @@ class Consumers:
     def _silences(self, now: float) -> Iterator[tuple[int, int]]:
         """In seconds, as the file has them and as they are."""
         for name, cursor in self._cursors.items():
-            yield cursor.silent, int(now - self._silent.get(name, now))
+            yield cursor.silent, self.away(name)
 
     async def _keep_silences(self, now: float) -> None:
         """If the disk is full, the next look tries it again."""
@@ -186,6 +186,11 @@ class Consumers:
 
     def lag(self, name: str) -> int:
         return max(0, self._log.durable + 1 - self._cursors[name].position)
+
+    def away(self, name: str) -> int:
+        """Seconds."""
+        now = self._half.scheduler.time()
+        return int(now - self._silent.get(name, now))
 
     def owed(self, name: str) -> int:
         return max(0, self._served.get(name, 0) - self._cursors[name].position)
@@ -361,6 +366,8 @@ class Consumers:
     def _measure(self, name: str) -> None:
         self._half.gauge("spark_lag_events", lambda: self.lag(name), consumer=name)
         self._half.gauge("spark_owed_events", lambda: self.owed(name), consumer=name)
+        self._half.gauge("consumer_position", lambda: self.committed(name), consumer=name)
+        self._half.gauge("consumer_away_seconds", lambda: self.away(name), consumer=name)
 
 
 def _fields(cursors: Mapping[str, Cursor]) -> dict[str, dict[str, object]]:

@@ -9,6 +9,12 @@ from walflow.net import SERVER_FAMILIES
 SPARK: Final[Families] = {
     "spark_lag_events": Family("gauge", "Events that the consumer has not committed.", ("consumer",)),
     "spark_owed_events": Family("gauge", "Events that were served to the consumer and not committed.", ("consumer",)),
+    "consumer_position": Family("gauge", "The first position that the consumer has not committed.", ("consumer",)),
+    "consumer_away_seconds": Family(
+        "gauge",
+        "How long events have waited for the consumer without a connection of it; 0 while it has one.",
+        ("consumer",),
+    ),
     "spark_sessions": Family("gauge", "Connections from Spark that have proved the token or a ticket and are open."),
     "spark_served_events_total": Family("counter", "Events that Spark read, each time it read them."),
     "spark_served_bytes_total": Family("counter", "Bytes of the log that Spark read, headers included."),

@@ -11,7 +11,8 @@ import pytest
 from tests.docs.browser import WIDTH, Browser
 from tests.flows.builder import TCP, flow_of, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import Client, running
+from tests.system.daemon import WALFLOW, Client, free_port, running
+from tests.system.warm import said
 
 pytestmark = pytest.mark.nightly
 
@@ -81,6 +82,27 @@ def test_the_page_shows_the_flow_and_pauses_a_connector(tmp_path: Path, browser:
     browser.open("about:blank")
     assert {url for url in browser.requested if not url.startswith((address, "data:", "about:"))} == set()
     assert [line for line in browser.thrown if "ERR_CONNECTION" not in line] == []
+
+
+def test_the_page_shows_how_far_each_consumer_of_a_log_is(tmp_path: Path, browser: Browser) -> None:
+    lake = plain("spark", path="lake", url=f"127.0.0.1:{free_port()}", consumers=["hourly", "nightly"])
+    (tmp_path / "flow.troy").write_text(flow_of("tcp -> lake", tcp=TCP, lake=lake))
+    with running(tmp_path / "flow.troy", tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        admin.until_ready()
+        (tcp,) = (one for one in daemon.lines if one.get("event") == "listening" and one["component"] == "tcp")
+        browser.shape(WIDTH)
+        browser.open(f"http://{admin.address}/")
+        client = Client(int(str(tcp["address"]).rsplit(":", 1)[1]))
+        client.send(b'{"n":0}\n' * 1234)
+        row = "document.querySelectorAll('#consumers tr')[1].textContent"
+        browser.until(f"document.querySelectorAll('#consumers tr').length == 2 && {row} == 'main/lakenightly11,234'")
+        assert browser.evaluate(SIDEWAYS) <= WIDTH
+        status = said([*WALFLOW, "status", "--admin", admin.address])
+        assert "consumer nightly of lake lacks 1,234 from 1 on\n" in status
+        client.close()
+        assert daemon.terminate() == 0
+    browser.open("about:blank")
 
 
 def test_the_page_shows_how_far_a_table_is(tmp_path: Path, browser: Browser) -> None:

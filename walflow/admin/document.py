@@ -73,6 +73,16 @@ class FrontierStatus(Struct):
     lag: int
 
 
+class ConsumerStatus(Struct):
+    """Of a log that others read: `position` is the first one that this reader has not committed, `lag` how many
+    events it has not. `away`: for how many seconds events have waited for it while it was not connected."""
+
+    name: str
+    position: int
+    lag: int
+    away: int
+
+
 class RequestStatus(Struct):
     """Of the last seconds: requests per second, and the seconds that half of them, and 99 of 100, took at most."""
 
@@ -88,7 +98,8 @@ class ConnectorStatus(Struct):
     `gate`: why it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events
     have failed at a sink and wait to be sent again; `failed`: the oldest 100 parts of a block among them. `holders`:
     of a log, the sinks and operators that hold events of it now. `failure`: of a sink, the last one. `requests`: of a
-    sink of requests. `frontiers`: of a table."""
+    sink of requests. `frontiers`: of a table. `consumers`: of a
+    log that others read."""
 
     name: str
     type: str
@@ -111,6 +122,7 @@ class ConnectorStatus(Struct):
     failure: FailureStatus | None = None
     requests: RequestStatus | None = None
     frontiers: list[FrontierStatus] = []
+    consumers: list[ConsumerStatus] = []
 
 
 class PipelineStatus(Struct):

@@ -10,6 +10,7 @@ from walflow import __version__
 from walflow.admin.document import (
     Breaker,
     ConnectorStatus,
+    ConsumerStatus,
     FailedStatus,
     FlowStatus,
     FrontierStatus,
@@ -59,7 +60,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
     logs = _logs(daemon)
     lanes = _lanes(daemon)
     kept = _kept(daemon)
-    frontiers = _frontiers(daemon)
+    frontiers, consumers = _frontiers(daemon), _consumers(daemon)
     flows: dict[str, FlowStatus] = {}
 
     def flow(node: NodeId) -> FlowStatus:
@@ -70,6 +71,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
         shown = _connector(nodes, rates, events[of], logs.get(of), lanes[of], restarts=_restarts(daemon, nodes))
         shown.failure = failure_of(nodes, daemon.nodes.connectors)
         shown.frontiers = frontiers[of]
+        shown.consumers = consumers[of]
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
         of = plan.id.flow, plan.id.name
@@ -183,6 +185,21 @@ def _frontiers(daemon: Daemon) -> dict[Of, list[FrontierStatus]]:
     for (of, log), values in gauges.items():
         frontiers[of].append(FrontierStatus(log, values["frontier_position"], values["frontier_lag_events"]))
     return frontiers
+
+
+def _consumers(daemon: Daemon) -> dict[Of, list[ConsumerStatus]]:
+    """By the gauges of a log that others read."""
+    gauges: defaultdict[tuple[Of, str], dict[str, int]] = defaultdict(dict)
+    for name, labels, value in daemon.metrics.gauges():
+        if "consumer" in labels:
+            gauges[(labels["flow"], labels["component"]), labels["consumer"]][name] = int(value)
+    consumers: defaultdict[Of, list[ConsumerStatus]] = defaultdict(list)
+    for (of, consumer), values in gauges.items():
+        lags = [value for name, value in values.items() if name.endswith("_lag_events")]
+        if lags and "consumer_position" in values:  # else it was forgotten
+            away = values["consumer_away_seconds"]
+            consumers[of].append(ConsumerStatus(consumer, values["consumer_position"], lags[0], away))
+    return consumers
 
 
 def _kept(daemon: Daemon) -> dict[Of, dict[str, Number]]:

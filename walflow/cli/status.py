@@ -21,6 +21,7 @@ from walflow.exit_codes import EX_USAGE
 if TYPE_CHECKING:
     from walflow.admin.document import (
         ConnectorStatus,
+        ConsumerStatus,
         FlowStatus,
         LaneStatus,
         Number,
@@ -219,6 +220,7 @@ def troubles(
         text = f": {printable(connector.breaker.text)}" if connector.breaker.text else ""
         lines.append(Text(f"{name} stops {_stopped(connector, flow)}, {connector.breaker.reason}{text}", "yellow"))
     lines += fails
+    lines += [_consumer_line(name, one) for one in connector.consumers]
     if connector.requests is not None:
         lines.append(_requests_line(connector, connector.requests))
     for one in connector.frontiers:
@@ -240,6 +242,12 @@ def troubles(
         if shut.by != DRAIN
     ]
     return lines
+
+
+def _consumer_line(log: str, consumer: "ConsumerStatus") -> Text:
+    lacks = f"lacks {consumer.lag:,} from {consumer.position:,} on" if consumer.lag else "has all"
+    away = f", and has not been connected for {duration(consumer.away)}" if consumer.away else ""
+    return Text(f"consumer {printable(consumer.name)} of {log} {lacks}{away}", "yellow" if away else "dim")
 
 
 def _full_line(connector: "ConnectorStatus", log: "dict[str, Number]") -> list[Text]:

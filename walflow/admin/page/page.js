@@ -161,6 +161,10 @@ function drawTables() {
     words: [1], cells: [`${flow.name}/${one.name}`, of.log, of.position.toLocaleString("en"), count(of.lag)] }))));
   $("tables").hidden = !tables.length;
   rows("frontiers", tables);
+  const consumers = status.flows.flatMap((flow) => flow.connectors.flatMap((one) => one.consumers.map((of) => ({
+    bad: of.away > 0, words: [1], cells: [`${flow.name}/${one.name}`, of.name, of.position.toLocaleString("en"), count(of.lag), of.away ? `${of.away} s` : ""] }))));
+  $("readers").hidden = !consumers.length;
+  rows("consumers", consumers);
   $("no-rejections").hidden = known.rejections.length > 0;
   rows("rejections", known.rejections.map((one) => ({ words: [1, 4, 5], cells: [new Date(one.received_ms).toISOString().slice(0, 19).replace("T", " "), one.node, count(one.events), one.position ?? "", one.at ?? "",
     known.tap ? one.reason : "start the daemon with --tap to see it here"] })));
