@@ -65,7 +65,8 @@ class SparkConfig(AtUrl, PipelineHost):
         ge=1_000_000_000,
         description='With `"consumers": "any"`: nanoseconds after which a consumer is forgotten that has events '
         "before it and is not connected. The time in which walflow does not run does not count. Then events that "
-        "only it had not committed are deleted. Default: a week.",
+        "only it had not committed are deleted. One that never asked for an event is forgotten after ten minutes. "
+        "Default: a week.",
     )
 
     handshake_timeout: int = Field(

@@ -21,6 +21,7 @@ from pyspark_walflow.wire import Code, RequestRefused
 from walflow import DiskFull, Half, ReadFailed, Unusable
 from walflow.wal import CONSUMERS, ConsumerFile, Log
 
+UNUSED_SECONDS: Final = 600.0  # a query that was refused, or read nothing, comes back within them or is another one
 KEPT: Final = 50  # times within the timeout, it is written how long each consumer has been away
 PLAIN: Final = "(socket)"  # the plain listener's own position; no name that HELLO could have declared
 
@@ -69,6 +70,7 @@ class Consumers:
         self._admission = admission
         self._silent: dict[str, float] = {}  # since when a consumer with a lag has been away
         self._connected: set[str] = set()
+        self._unused: set[str] = set()  # admitted in this run, and nothing was planned or read for them
         self._forgetting: asyncio.Task[None] | None = None
         self._declared = tuple(names)
         self._cursors = self._load()
@@ -138,13 +140,23 @@ class Consumers:
         self._silent = {
             name: self._silent.get(name, now)
             for name in self._cursors
-            if name not in self._declared and name not in self._connected and self.lag(name)
+            if name not in self._declared and name not in self._connected and (self.lag(name) or name in self._unused)
         }
-        gone = [name for name, since in self._silent.items() if now - since >= self._admission.seconds]
+        gone = [name for name, since in self._silent.items() if now - since >= self._patience(name)]
         if gone:
             self._begin(lambda: self._forget(gone, now))
         elif any(abs(was - is_) >= self._admission.seconds / KEPT for was, is_ in self._silences(now)):
             self._begin(lambda: self._keep_silences(now))
+
+    def used(self, name: str) -> None:
+        """Its query has asked for events: from now on they may be in its checkpoint."""
+        self._unused.discard(name)
+
+    def _patience(self, name: str) -> float:
+        """In seconds."""
+        assert self._admission is not None
+        seconds = self._admission.seconds
+        return min(seconds, UNUSED_SECONDS) if name in self._unused else seconds
 
     def _begin(self, change: Callable[[], Coroutine[object, object, None]]) -> None:
         self._forgetting = asyncio.get_running_loop().create_task(self._turns.take(change))
@@ -172,6 +184,7 @@ class Consumers:
         position below an earlier commit changes nothing. Raises RequestRefused."""
         self._check(name, position)
         self._silent.pop(name, None)  # it is not silent, also if the disk has no room
+        self.used(name)
         if position > self.committed(name):
             await self._turns.take(lambda: self._commit(name, position, peer, scan))
         return self.committed(name)
@@ -274,6 +287,7 @@ class Consumers:
             )
         floor = self.floor
         await self._replace({**self._cursors, name: Cursor(floor)})
+        self._unused.add(name)
         self._measure(name)
         self._half.log.info("consumer new", consumer=name, starts_at=floor)
 
@@ -290,6 +304,7 @@ class Consumers:
             return
         for name, since in gone.items():
             self._served.pop(name, None)
+            self._unused.discard(name)
             self._half.log.warning(
                 "consumer forgotten",
                 consumer=name,

@@ -1,7 +1,6 @@
 """The writer without Spark: what travels to a task, and how long a daemon is waited for."""
 
 import pickle
-import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.wire import Code, RequestRefused
 from pyspark_walflow.writer import BatchWriter, StagedRows
+from tests.flows.builder import flow_of, lines_out, plain
 from tests.pyspark_walflow.bay import Bay, publish
 from tests.system.daemon import free_port, running
 
@@ -56,11 +56,9 @@ def test_a_task_gets_a_ticket_that_stages_and_no_more(bay: Bay) -> None:
 
 
 def test_a_connector_may_be_there_for_results_alone(tmp_path: Path) -> None:
-    """As docs/reference/spark.md has it."""
-    page = Path(__file__).parents[2] / "docs" / "reference" / "spark.md"
-    (text,) = re.findall(r"```troy\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     port, flow, out = free_port(), tmp_path / "results.troy", tmp_path / "rows.json"
-    flow.write_text(text.replace("7700", str(port)))
+    lake = plain("spark", path="state", url=f"127.0.0.1:{port}")
+    flow.write_text(flow_of("lake -> out", lake=lake, out=lines_out("file", path="rows.json", mode="append")))
     with running(flow, tmp_path) as daemon:
         daemon.wait_for("ready")
         options = Options.of({"port": str(port), "tokenFile": str(tmp_path / "state" / "token")})

@@ -69,6 +69,7 @@ class Session:
         self.right = ""  # none before it was proved
         self._bridge = bridge
         self._link = link
+        self._planned_for = ""  # the consumer of its lease
         self._answers: Mapping[FrameKind, Callable[[Fields], Awaitable[None]]] = {
             FrameKind.HEAD: self._head,
             FrameKind.WAIT: self._wait,
@@ -149,6 +150,8 @@ class Session:
         await self._ok(self._heads(consumer))
 
     async def _plan(self, fields: Fields) -> None:
+        if self._planned_for:
+            self._bridge.consumers.used(self._planned_for)
         start = _integer(fields, "start")
         if fields.get("end") is not None:
             end = _integer(fields, "end")
@@ -177,6 +180,7 @@ class Session:
             bridge.consumers.check_scan(consumer, scan)
         bridge.leases.take(consumer, lease, scan, who, self._link)
         bridge.consumers.came(consumer)
+        self._planned_for = consumer
         await self._ok({"committed": bridge.consumers.committed(consumer)})
 
     async def _read(self, fields: Fields) -> None:
@@ -189,6 +193,7 @@ class Session:
         else:
             await self._send_records(first, end, summed=fields.get("summed") is not False)
         if consumer is not None:
+            self._bridge.consumers.used(consumer)
             self._bridge.consumers.served(consumer, end)
         await self._ok({})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.spark.consumers import PLAIN, Admission
+from connectors.spark.consumers import PLAIN, UNUSED_SECONDS, Admission
 from pyspark_walflow.wire import Code, FrameKind, RequestRefused
 from tests.connectors.spark.bridge_world import World
 from tests.connectors.spark.test_consumers import Life
@@ -24,6 +24,12 @@ async def look(life: Life, seconds: float) -> None:
     life.half.scheduler.advance(seconds)
     life.consumers.forget_silent()
     await life.half.scheduler.settle()
+
+
+async def begin(life: Life, name: str) -> None:
+    """A query that asks for events."""
+    await life.finish(life.consumers.admit(name))
+    life.consumers.used(name)
 
 
 async def test_a_query_is_a_consumer_from_its_start_on_and_over_restarts(tmp_path: Path) -> None:
@@ -58,7 +64,7 @@ async def test_one_that_commits_nothing_is_forgotten_and_its_events_are_deleted(
     here = life(tmp_path)
     put(here.log, b"x", count=100)
     for name in ("stuck", "busy", "idle"):
-        await here.finish(here.consumers.admit(name))
+        await begin(here, name)
     await here.commit("idle", 101)
     await look(here, 1)
     await here.commit("busy", 50)
@@ -75,7 +81,7 @@ async def test_one_that_commits_nothing_is_forgotten_and_its_events_are_deleted(
     here.crash()
     again = life(tmp_path)
     assert again.consumers.names == ("busy", "idle")
-    await again.finish(again.consumers.admit("stuck"))
+    await begin(again, "stuck")
     assert again.consumers.committed("stuck") == again.consumers.floor == 50
     again.log.close()
 
@@ -84,7 +90,7 @@ async def test_one_that_comes_once_in_a_while_is_not_forgotten(tmp_path: Path) -
     """As a job of each night: its last batch is not committed, for nothing came after it."""
     here = life(tmp_path)
     put(here.log, b"x", count=100)
-    await here.finish(here.consumers.admit("nightly"))
+    await begin(here, "nightly")
     for _ in range(3):
         here.consumers.came("nightly")
         await look(here, 2 * HOUR)  # it may run as long as it likes
@@ -104,7 +110,7 @@ async def test_silence_is_counted_over_restarts(tmp_path: Path, *, crash: bool) 
         here = life(tmp_path)
         if not turn:
             put(here.log, b"x", count=100)
-            await here.finish(here.consumers.admit("gone"))
+            await begin(here, "gone")
         assert here.consumers.names == ("gone",), turn
         await look(here, 0)
         for _ in range(100):
@@ -116,6 +122,24 @@ async def test_silence_is_counted_over_restarts(tmp_path: Path, *, crash: bool) 
             here.log.close()
     here = life(tmp_path)
     assert here.consumers.names == (), "four times five sixteenths"
+    here.log.close()
+
+
+async def test_one_that_asked_for_nothing_holds_no_place(tmp_path: Path) -> None:
+    """A query that was refused, or that began at the end of the log and read nothing."""
+    here = life(tmp_path, most=2)
+    for name in ("planned", "refused"):
+        await here.finish(here.consumers.admit(name))
+        here.consumers.came(name)
+    here.consumers.used("planned")
+    for name in ("planned", "refused"):
+        here.consumers.left(name)
+    await look(here, 1)
+    await look(here, UNUSED_SECONDS - 1)
+    assert here.consumers.names == ("planned", "refused"), "it may come again soon"
+    await look(here, 1)
+    assert here.consumers.names == ("planned",)
+    await here.finish(here.consumers.admit("another"))
     here.log.close()
 
 
