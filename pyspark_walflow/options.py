@@ -36,6 +36,12 @@ class Option(NamedTuple):
 OPTIONS: Final = (
     Option("host", "127.0.0.1", "the daemon's host"),
     Option("port", str(wire.DEFAULT_PORT), "the daemon's port, as in `url` of the connector"),
+    Option(
+        "hosts",
+        "",
+        "many daemons, as `edge1:7700,edge2:7700`, instead of `host` and `port`: one source, whose rows have a first "
+        "column `log`. A daemon that is away has nothing new. All have one token",
+    ),
     Option("consumer", "spark", "one of the connector's `consumers`; each may have one streaming query at a time"),
     Option(
         "tokenFile",
@@ -200,6 +206,23 @@ class Options(NamedTuple):
             options.number("pollMs", 0, 10_000),
             float(options.number("retrySeconds", 0, 3600)),
         )
+
+    @classmethod
+    def each(cls, given: Mapping[str, str], starting: str = COMMITTED) -> "dict[str, Options]":
+        """By what option hosts names; empty without it. Raises WalflowError."""
+        options = _Given(_ours(given), (), {})
+        hosts = [one.strip() for one in options.text("hosts").split(",") if one.strip()]
+        common = {name: value for name, value in _ours(given).items() if name.lower() != "hosts"}
+        if hosts and (also := [name for name in common if name.lower() in ("host", "port")]):
+            raise WalflowError(f"option hosts says where the logs are: leave out {' and '.join(sorted(also))}")
+        found: dict[str, Options] = {}
+        for one in hosts:
+            host, colon, port = one.rpartition(":")
+            place = {"host": host, "port": port} if colon else {"host": one}
+            found[one] = cls.of({**common, **place}, starting=starting)
+        if len(found) < len(hosts):
+            raise WalflowError("option hosts names a host twice")
+        return found
 
     def key(self, environment: Mapping[str, str] = os.environ) -> WireKey:
         """Full right. Raises WalflowError."""

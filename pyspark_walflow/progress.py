@@ -24,28 +24,36 @@ def sources_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
     the offsets have both."""
     found: list[SourceProgress] = []
     for source in progress.get("sources", []):
-        start, end, latest = (_offset(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
-        if end is None:
-            continue
-        name = f"walflow, consumer {end['consumer']}, log {str(end['log'])[:8]}"
-        known = max(end.get("next", 0), 0 if latest is None else latest["position"])  # the first: older_reader
-        lag = max(0, known - end["position"])
-        first = end["position"] if start is None else start["position"]
-        away = "" if latest is None else str(latest.get("away", ""))
-        found.append(SourceProgress(name, first, end["position"], lag, away))
+        starts, ends, latest = (_offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+        found += [_source(starts.get(host), end, latest.get(host)) for host, end in ends.items()]
     return found
 
 
-def _offset(given: object) -> Mapping[str, Any] | None:
-    """None: there is none, or it is of another source."""
+def _source(
+    start: Mapping[str, Any] | None, end: Mapping[str, Any], latest: Mapping[str, Any] | None
+) -> SourceProgress:
+    name = f"walflow, consumer {end['consumer']}, log {str(end['log'])[:8]}"
+    known = max(end.get("next", 0), 0 if latest is None else latest["position"])  # the first: older_reader
+    first = end["position"] if start is None else start["position"]
+    away = "" if latest is None else str(latest.get("away", ""))
+    return SourceProgress(name, first, end["position"], max(0, known - end["position"]), away)
+
+
+def _offsets(given: object) -> Mapping[str, Mapping[str, Any]]:
+    """By host, "" where there is one log; empty where it is of another source, or is none."""
     try:
         offset: object = json.loads(given) if isinstance(given, str) else given
     except ValueError:
-        return None
+        return {}
     if not isinstance(offset, Mapping):
-        return None
+        return {}
     fields = cast(Mapping[str, Any], offset)
-    return fields if {"log", "position", "consumer"} <= fields.keys() else None
+    each: Mapping[str, Any] = {"": fields} if "log" in fields else fields
+    return {
+        host: cast(Mapping[str, Any], one)
+        for host, one in each.items()
+        if isinstance(one, Mapping) and {"log", "position", "consumer"} <= cast(Mapping[str, Any], one).keys()
+    }
 
 
 class Progress:

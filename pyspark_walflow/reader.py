@@ -10,6 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -79,6 +80,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             self._initial = self._find_initial()
         return self._initial
+
+    def hurrying(self) -> AbstractContextManager[None]:
+        """Within it a daemon that is away is not waited for: that raises Unreachable."""
+        return self._planning(None).hurrying()
 
     def _find_initial(self) -> Offset:
         planner = self._planning(None)

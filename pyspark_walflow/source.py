@@ -16,6 +16,7 @@ from pyspark_walflow.requirement import require
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from pyspark_walflow.many import ManyBatchReader, ManyReader
     from pyspark_walflow.reader import BatchReader, StreamReader
     from pyspark_walflow.writer import BatchWriter, StreamWriter
 
@@ -42,18 +43,25 @@ class DefaultSource(DataSource):
         table = of_table(self.options)
         return _with_options(text, table) if table else text
 
-    def reader(self, schema: "StructType") -> "BatchReader":
+    def reader(self, schema: "StructType") -> "BatchReader | ManyBatchReader":
+        from pyspark_walflow.many import ManyBatchReader
         from pyspark_walflow.reader import BatchReader
 
-        return BatchReader(self._options(schema, EARLIEST))
+        given = self._given(schema)
+        many = Options.each(given, EARLIEST)
+        return ManyBatchReader(many) if many else BatchReader(Options.of(given, starting=EARLIEST))
 
-    def streamReader(self, schema: "StructType") -> "StreamReader":
+    def streamReader(self, schema: "StructType") -> "StreamReader | ManyReader":
+        from pyspark_walflow.many import ManyReader
         from pyspark_walflow.older_reader import OlderStreamReader
         from pyspark_walflow.older_spark import BOUNDS
         from pyspark_walflow.reader import StreamReader
 
+        given = self._given(schema)
+        if many := Options.each(given):
+            return ManyReader(many)
         reader = StreamReader if BOUNDS else OlderStreamReader
-        return reader(self._options(schema, COMMITTED), Quiet.of(self.options))
+        return reader(Options.of(given, starting=COMMITTED), Quiet.of(self.options))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
         from pyspark_walflow.writer import BatchWriter
@@ -67,18 +75,19 @@ class DefaultSource(DataSource):
 
         return StreamWriter(Options.of(self.options, SPARKS))
 
-    def _options(self, schema: "StructType", starting: str) -> Options:
+    def _given(self, schema: "StructType") -> dict[str, str]:
         given = {**_options_of(schema), **without_own(self.options)}
         asked = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
         if asked.replace("bigint", "long") != _schema(given):
             raise WalflowError(f"the schema is always ({_schema(given)}): leave out ({asked})")
-        return Options.of(given, starting=starting)
+        return given
 
 
 def _schema(given: Mapping[str, str]) -> str:
     options = Options.of(without_own(given))
     columns = (BINARY_SCHEMA if options.binary else SCHEMA) + (METADATA if options.metadata else "")
-    return ", ".join(one for one in columns.split(", ") if one.split()[0] in options.columns)
+    named = ", ".join(one for one in columns.split(", ") if one.split()[0] in options.columns)
+    return f"log string, {named}" if Options.each(without_own(given)) else named
 
 
 def _with_options(text: str, table: Mapping[str, str]) -> "StructType":
