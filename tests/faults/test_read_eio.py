@@ -19,14 +19,14 @@ EVENTS = 4000
 
 @pytest.fixture
 def behind(tmp_path: Path) -> tuple[Path, int]:
-    """A log whose file has all events and whose peer has none."""
+    """A log whose file has all events and whose peer has none, and which knows it: else the file's lane reads too."""
     port = free_port()
     flow = tmp_path / "lanes.troy"
     flow.write_text(lanes_to(port, chunk_size=1 << 20, max_chunks=64))
     with running(flow, tmp_path) as daemon:
         send(daemon.port(), 0, EVENTS)
         wait_until(lambda: len(ids(tmp_path / "out.log")) == EVENTS, "the file has all")
-        daemon.kill()
+        assert daemon.terminate() == 0
     return flow, port
 
 
