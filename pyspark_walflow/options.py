@@ -165,6 +165,8 @@ class Options(NamedTuple):
     def of(cls, given: Mapping[str, str], also: Collection[str] = (), starting: str = COMMITTED) -> "Options":
         """`also`: further names, Spark's own. `starting`: where it begins unless told. Raises WalflowError."""
         options = _Given(_ours(given), also, {"startingPosition": starting})
+        if options.text("hosts"):
+            raise WalflowError("option hosts is for spark.read and spark.readStream: give host and port")
         cafile = options.text("cafile")
         tls = options.word("tls", "true", "false") == "true" or bool(cafile)
         consumer = options.text("consumer")

@@ -84,10 +84,11 @@ class DefaultSource(DataSource):
 
 
 def _schema(given: Mapping[str, str]) -> str:
-    options = Options.of(without_own(given))
+    many = Options.each(without_own(given))
+    options = next(iter(many.values())) if many else Options.of(without_own(given))
     columns = (BINARY_SCHEMA if options.binary else SCHEMA) + (METADATA if options.metadata else "")
     named = ", ".join(one for one in columns.split(", ") if one.split()[0] in options.columns)
-    return f"log string, {named}" if Options.each(without_own(given)) else named
+    return f"log string, {named}" if many else named
 
 
 def _with_options(text: str, table: Mapping[str, str]) -> "StructType":

@@ -147,6 +147,11 @@ def test_what_is_said_wrong(given: dict[str, str], line: str) -> None:
         Options.each(given)
 
 
+def test_a_writer_has_one_daemon() -> None:
+    with pytest.raises(WalflowError, match=r"option hosts is for spark.read and spark.readStream: give host and port"):
+        Options.of({"hosts": "a:1,b:2"})
+
+
 def test_a_checkpoint_of_one_log_is_refused(edges: Edges) -> None:
     reader = edges.reader()
     with pytest.raises(WalflowError, match="of one log: option hosts needs a new checkpoint"):
