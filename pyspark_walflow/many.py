@@ -8,7 +8,7 @@ position is one of its log.
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -152,10 +152,10 @@ class ManyBatchReader(DataSourceReader):
         return _with_log(fetch(self._options[partition.host], partition.part, ""), partition.part.log)
 
 
-def _with_log(batches: Iterator[pa.RecordBatch], log: str) -> Iterator[pa.RecordBatch]:
+def _with_log(batches: Iterator[Any], log: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         column = pa.array([log] * batch.num_rows, pa.string())
-        yield pa.RecordBatch.from_arrays([column, *batch.columns], [LOG, *batch.schema.names])
+        yield batch.add_column(0, LOG, column)
 
 
 def _offsets(given: Mapping[str, object]) -> Offsets:
