@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CONNECT: Final = 10.0  # seconds
 LIMIT: Final = 30.0  # seconds that the server may take for one answer, or keep a transaction whose client is silent
+LAST_WORD: Final = 0.05  # seconds
 SLOW: Final = 5.0  # seconds of waiting, after which the server is asked who holds the lock
 LOCKED: Final = 25.0  # seconds of it that may be spent on the locks of others
 BEGIN: Final = (
@@ -134,7 +135,9 @@ class PostgresServer:
             connection.terminate()
         loop = self._loop
         if loop is not None:
-            loop.run_until_complete(asyncio.sleep(0))  # the transport closes its socket in a call of its own
+            # The transport closes its socket in a call of its own. That of a connect that failed is not ours: asyncpg
+            # closes it, and with TLS it waits for the server's last word.
+            loop.run_until_complete(asyncio.sleep(0 if connection is not None else LAST_WORD))
             loop.close()
             self._loop = None
 
