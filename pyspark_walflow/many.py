@@ -84,14 +84,17 @@ class ManyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             with reader.hurrying():
                 if isinstance(reader, OlderStreamReader):
-                    return reader.latestOffset()
-                begin = start if start is not None else reader.initialOffset()
-                found = reader.latestOffset(begin, limit)
+                    found = reader.latestOffset()
+                else:
+                    begin = start if start is not None else reader.initialOffset()
+                    found = reader.latestOffset(begin, limit)
         except Unreachable as error:
+            if host not in self._asks_again:  # else it was told
+                tell(f"nothing of {host}, its daemon is away: {error}")
             self._asks_again[host] = time.monotonic() + ASKS_AGAIN
-            tell(f"nothing of {host}, its daemon is away: {error}")
             return start
-        return start if found == begin else found
+        self._asks_again.pop(host, None)
+        return found if isinstance(reader, OlderStreamReader) or found != begin else start
 
     def reportLatestOffset(self) -> Offsets:
         found: Offsets = {}
