@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, cast
 from pyspark_walflow import bundle
 from pyspark_walflow.condense import JobRefusal
 from pyspark_walflow.quiet import CLOSES, LEAST
+from pyspark_walflow.reuse import QUICK_TASKS
 from walflow_kernel.shipped import Keeping, shipped_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _defaults(plan: Plan, local: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(plan.scratch, "warehouse")),
+        **QUICK_TASKS,
     }
     keeping = plan.keeping
     if keeping is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from pyspark_walflow.condense import JobRefusal, condense
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.over_data import load, run
+from pyspark_walflow.reuse import QUICK_TASKS
 from walflow_kernel.shipped import ShippedPipeline
 
 if TYPE_CHECKING:
@@ -212,6 +213,7 @@ def _session(given: argparse.Namespace, conf: Mapping[str, str], scratch: str) -
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
+        **QUICK_TASKS,
         **({"spark.driver.host": "127.0.0.1"} if master.startswith("local") else {}),
     }
     builder = SparkSession.builder.master(master)

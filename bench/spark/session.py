@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from demo.server import ROOT
+from pyspark_walflow.reuse import QUICK_TASKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +53,7 @@ def session(workdir: Path, jars: str = "") -> Iterator["SparkSession"]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": HEAP,
+        **QUICK_TASKS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         "spark.sql.warehouse.dir": str(workdir / "warehouse"),

@@ -13,24 +13,31 @@ ROOT: Final = Path(__file__).parents[2]
 PY4J: Final = "0.10.9.9"
 DELTA: Final = "io.delta"
 ICEBERG: Final = "org.apache.iceberg"
+SPARK: Final = "org.apache.spark"
 
 
 class Table(NamedTuple):
-    """A format that Spark writes a stream into. `settings`: of the session. `artifact`: what Maven has of it."""
+    """A format that Spark writes a stream into. `settings`: of the session. `artifact`: what Maven has of it.
+    `once`: a batch that Spark repeats is there once."""
 
     format: str
     artifact: tuple[str, str, str] | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    once: bool = True
 
     def jars(self) -> list[Path]:
         if self.artifact is None:
             return []
         directory = jars.ROOT / f"{self.artifact[1]}-{self.artifact[2]}"
-        groups = f"-DincludeGroupIds={DELTA},{ICEBERG},io.unitycatalog"
-        return sorted(jars.fetched(directory, [self.artifact], groups).iterdir())
+        if self.artifact[0] == SPARK:
+            only = f"-DincludeArtifactIds={','.join(jars.LACKING)}"
+        else:
+            only = f"-DincludeGroupIds={DELTA},{ICEBERG},io.unitycatalog"
+        return sorted(jars.fetched(directory, [self.artifact], only).iterdir())
 
 
 PARQUET: Final = Table("parquet")
+RESULTS: Final = Table("walflow")
 
 
 def delta(spark: str, version: str) -> Table:
@@ -49,17 +56,29 @@ def iceberg(spark: str, version: str) -> Table:
     return Table("iceberg", (ICEBERG, f"iceberg-spark-runtime-{spark}_2.13", version), settings)
 
 
+def kafka(version: str) -> Table:
+    return Table("kafka", (SPARK, "spark-sql-kafka-0-10_2.13", version), once=False)
+
+
 INSTALLED: Final = ""
 RUN: Final = (
     ("4.0.5", PARQUET),
     ("4.0.5", delta("4.0", "4.4.0")),
     ("4.0.5", iceberg("4.0", "1.11.0")),
+    ("4.0.5", kafka("4.0.5")),
+    ("4.0.5", RESULTS),
     ("4.1.4", PARQUET),
     ("4.1.4", delta("4.1", "4.4.0")),
     ("4.1.4", iceberg("4.1", "1.12.0")),
+    ("4.1.4", kafka("4.1.4")),
+    ("4.1.4", RESULTS),
     ("4.2.1", PARQUET),
     ("4.2.1", delta("4.2", "4.4.0")),
+    ("4.2.1", kafka("4.2.0")),
+    ("4.2.1", RESULTS),
     (INSTALLED, PARQUET),
+    (INSTALLED, kafka("4.2.0")),
+    (INSTALLED, RESULTS),
 )
 """What tests/system/test_spark_tables.py runs, with kills: a Spark of each release, and a table that it writes."""
 

@@ -20,12 +20,16 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "spark.md"
 @pytest.mark.spark
 def test_the_page(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
     lake.send(*numbered(1000))
-    stream, batch = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    stream, batch, columns = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     here = f'format("walflow").option("port", {lake.port}).option("tokenFile", "{lake.state / "token"}")'
     names: dict[str, Any] = {"spark": spark}
 
     exec(_placed(batch, here, tmp_path), names)  # noqa: S102  # it is ours
     assert names["count"] == 1000
+
+    exec(_placed(columns, here, tmp_path), names)  # noqa: S102
+    assert sorted(row.id for row in names["good"].collect()) == [*range(1000)]
+    assert names["bad"].collect() == []
 
     exec(_placed(stream, here, tmp_path), names)  # noqa: S102
     names["query"].processAllAvailable()

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyspark_walflow import kafka, options
 from tests.docs.pages.tables import with_table
-from tests.pyspark_walflow.sparks import INSTALLED, RUN
+from tests.pyspark_walflow.sparks import INSTALLED, RUN, Table
 
 NONE: Final = "none was released for it"
 
@@ -25,11 +25,15 @@ def sinks() -> str:
         cells: list[str] = []
         for name in formats:
             one = found.get((release, name))
-            artifact = None if one is None else one[1].artifact
-            cells.append(NONE if one is None else "yes" if artifact is None else f"`{artifact[1]}:{artifact[2]}`")
+            cells.append(NONE if one is None else _cell(one[1]))
         (exact,) = {spark for spark, _ in RUN if _release(spark) == release}
         lines.append(f"| {exact or version('pyspark')} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(table: Table) -> str:
+    named = "yes" if table.artifact is None else f"`{table.artifact[1]}:{table.artifact[2]}`"
+    return named if table.once else f"{named}, at least once"
 
 
 def _release(spark: str) -> str:
