@@ -8,7 +8,6 @@ them.
 import asyncio
 import itertools
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -33,6 +32,7 @@ from walflow import (
     WalflowError,
 )
 from walflow.framing import LINES
+from walflow.world import wall_ns
 
 NANOS = 1_000_000_000
 TRIGGER = {"trigger", "close"}
@@ -185,7 +185,7 @@ class _Source:
         receipt = Receipt(partial(self._settled, number, pull_id), 1)
         frames = Frames(LINES.join([line]), 1, LINES)
         stream = StreamId(self._out.name, self._out.run, number)
-        return Block(stream, frames, self._out.codec, receipt, ingest_ns=time.time_ns(), meta={})
+        return Block(stream, frames, self._out.codec, receipt, ingest_ns=wall_ns(), meta={})
 
     def _settled(self, number: int, pull_id: int, receipt: Receipt) -> None:
         answers = self._acks if receipt.cause is None else self._fails

@@ -15,6 +15,7 @@ from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Stream, Timer, Traits
+from walflow.world import wall_ns
 
 LOOK: Final = 1.0  # seconds between looks at the clock
 SET_BACK: Final = 60.0  # seconds; a clock that goes back less is being trimmed, and repeats no event
@@ -65,7 +66,7 @@ class Crononome(Connector):
     _next_id: int = PrivateAttr(default=0)  # outlives a run: ids count per process
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        now = time.time()
+        now = wall_ns() / 1e9
         ended = [entry.name for entry in self.entries if Times(entry.expr).after(now) is None]
         return Guarantee(
             source="no event is made for a time at which the flow accepts none. After the machine has slept, each "

@@ -1,12 +1,12 @@
 """walflow's own metrics as events, in the form that the codec `influx` writes."""
 
 import asyncio
-import time
 from typing import ClassVar, Final
 
 from pydantic import Field
 
 from walflow import CodecUse, Connector, Guarantee, Inlet, MetricValue, Outlet, Ports, Timer, Traits
+from walflow.world import wall_ns
 
 NANOS: Final = 1_000_000_000
 
@@ -71,7 +71,7 @@ class MetricRounds:
         self.start()
         if self._paused:
             return
-        now = time.time_ns()
+        now = wall_ns()
         prefix = self._config.prefix
         events = [event_of(one, now) for one in self._out.metrics() if one.name.startswith(prefix)]
         if events:

@@ -1,12 +1,12 @@
 """An event every `interval`, on a grid that does not drift."""
 
 import asyncio
-import time
 from typing import ClassVar
 
 from pydantic import Field, PrivateAttr
 
 from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Timer, Traits
+from walflow.world import wall_ns
 
 NANOS = 1_000_000_000
 
@@ -49,8 +49,8 @@ class Metronome(Connector):
         number = self._next_id
         self._next_id += 1
         if self.legacy:
-            return {"onramp": "metronome", "id": number, "ingest_ns": time.time_ns()}
-        return {"connector": "metronome", "ingest_ns": time.time_ns(), "id": number}
+            return {"onramp": "metronome", "id": number, "ingest_ns": wall_ns()}
+        return {"connector": "metronome", "ingest_ns": wall_ns(), "id": number}
 
 
 class _Ticking:

@@ -1,6 +1,5 @@
 """One run: each event asks for one name, and several lookups are under way at a time."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, cast
@@ -17,6 +16,7 @@ from connectors.dns.client import DnsClientKeys
 from walflow import Block, Inlet, Outlet, WalflowError
 from walflow.delivery import AnswerEvents, meta_of_one
 from walflow.net import Backoff, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
+from walflow.world import monotonic
 
 EITHER: Final = ("A", "AAAA")  # without a type
 ATTEMPTS: Final = 3  # that count, of one lookup
@@ -77,7 +77,7 @@ class DnsClientRun:
     ) -> None:
         asked = held.part
         self._lookups.value += 1
-        began = time.monotonic()
+        began = monotonic()
         outcome = await _outcome(resolver, asked)
         self._seconds.observe(
             "failed"
@@ -85,7 +85,7 @@ class DnsClientRun:
             else "refused"
             if isinstance(outcome, BadLookup)
             else "taken",
-            time.monotonic() - began,
+            monotonic() - began,
         )
         if isinstance(outcome, NotConfirmed):
             self._sink.failed(held, str(outcome), NO_ANSWER)

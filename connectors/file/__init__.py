@@ -13,8 +13,8 @@ from connectors.file.file_source import read
 from connectors.file.follow import Following, fixed_part, follow, leads_to, may_be_compressed
 from connectors.file.output import Output
 from connectors.file.overwritten_file import FilePlace, OverwrittenFile
-from walflow import Claim, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Risk, Size
-from walflow.files import RealDisk, directory, made_directory, readable_file, writable_file
+from walflow import Claim, Connector, Families, Guarantee, Inlet, Lossless, Need, Outlet, Ports, Risk, Size, world
+from walflow.files import directory, made_directory, readable_file, writable_file
 
 __all__ = ["File"]
 
@@ -298,7 +298,7 @@ class File(Connector):
         )
 
     def _output(self, *, sync: bool) -> Output:
-        disk = RealDisk()
+        disk = world.disk()
         if self.mode == "append":
             return AppendedFile(self.path, disk, sync=sync)
         if self.mode == "overwrite":

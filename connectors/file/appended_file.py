@@ -30,6 +30,7 @@ from connectors.file.recovery import (
 from connectors.file.sidecar import Sidecar, State
 from walflow import WrittenPositions
 from walflow.files import Disk
+from walflow.world import wall_ns
 
 COPY_BYTES: Final = 1 << 20
 ASIDE: Final = ".walflow-cut-"
@@ -209,7 +210,7 @@ class AppendedFile(Output):
             self.notes.append(f"{path} ended in {size - found.size} bytes of a batch that was not finished: cut")
 
     def _copy_aside(self, fd: int, path: str, start: int, size: int) -> None:
-        aside = f"{path}{ASIDE}{time.time_ns()}"
+        aside = f"{path}{ASIDE}{wall_ns()}"
         copy = self._disk.open(aside, exclusive=True)
         try:
             for at in range(start, size, COPY_BYTES):

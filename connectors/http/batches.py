@@ -1,7 +1,6 @@
 """Blocks into requests: what each holds, and the key by which a server knows it again."""
 
 import hashlib
-import secrets
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, cast
@@ -10,6 +9,7 @@ from zlib import crc32
 import msgspec
 
 from walflow import Block, Inlet
+from walflow.world import dice
 
 Form = Literal["event", "lines", "array"]
 
@@ -102,7 +102,7 @@ def halves(parcel: Parcel) -> list[Parcel]:
 
 def _parcel(blocks: Sequence[Block], first: str) -> Parcel:
     if not first:
-        return Parcel(blocks, secrets.token_hex(16))
+        return Parcel(blocks, dice().randbytes(16).hex())
     digest = hashlib.blake2b(digest_size=8)
     for block in blocks:
         digest.update(block.frames.data)

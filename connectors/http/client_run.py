@@ -3,7 +3,6 @@
 import email.utils
 import itertools
 import math
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,6 +27,7 @@ from walflow.net import (
     bearer,
     connect_problem,
 )
+from walflow.world import monotonic, wall_ns
 
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
 WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
@@ -170,9 +170,9 @@ class HttpClientRun:
         content_type = type_of(parcel, self._config.batch, self._inlet)
         if self._types is not None and not self._inlet.encoded:
             content_type = self._types.type_of(parcel.blocks[0].codec)
-        began = time.monotonic()
+        began = monotonic()
         answer = await self._ask(session, body, content_type, parcel.key)
-        self._seconds.observe(answer.outcome, time.monotonic() - began)
+        self._seconds.observe(answer.outcome, monotonic() - began)
         if answer.good and answer.response is not None and self._responses is not None:
             await self._respond(self._responses, parcel, answer.status, answer.response)
             self._sink.passed(held)  # its events say what becomes of it
@@ -311,7 +311,7 @@ def _seconds(headers: Mapping[str, str]) -> float:
         return float(retry_after[:9])
     with suppress(ValueError, TypeError, OverflowError):
         until = email.utils.parsedate_to_datetime(retry_after).timestamp()
-        now = email.utils.parsedate_to_datetime(headers["Date"]).timestamp() if "Date" in headers else time.time()
+        now = email.utils.parsedate_to_datetime(headers["Date"]).timestamp() if "Date" in headers else wall_ns() / 1e9
         return max(0.0, until - now)
     return 0.0
 

@@ -1,10 +1,10 @@
 """A request's events on their way, and what became of them."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from connectors.http.refusal import HttpReply
 from walflow import Block, Codec, Frames, Outlet, Receipt, StreamId
+from walflow.world import wall_ns
 
 
 class NotTaken(Exception):
@@ -66,7 +66,7 @@ class Departures:
         else:
             sizes = [some.count for some in frames]
             receipts = Receipt(settled, sum(sizes)).split(sizes)
-        now = time.time_ns()
+        now = wall_ns()
         blocks = [
             Block(stream, some, codec, receipt, ingest_ns=now, meta=meta)
             for some, receipt in zip(frames, receipts, strict=True)

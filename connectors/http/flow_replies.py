@@ -4,7 +4,6 @@ Each event of a request has the request's number in its metadata, `$http_server.
 number is kept until all of it is here, and then sent as one answer.
 """
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -17,6 +16,7 @@ from connectors.http.reply_head import BadReply, ReplyHead, head_of, request_of
 from connectors.http.request import HttpRequest
 from connectors.http.server import HttpServerKeys
 from walflow import Block, CannotDecode, CannotEncode, Codec, Inlet, Outlet, Timer
+from walflow.world import dice
 
 NO_ANSWER: Final = "the events are taken, but the flow gave no answer"
 
@@ -78,7 +78,7 @@ class FlowReplies:
         self._taken = config.answer == "taken"
         self._seconds = config.ack_timeout / 1e9
         # Events of an earlier run may come back, from a log. A random beginning tells their numbers from ours.
-        self._next = secrets.randbits(52)
+        self._next = dice().getrandbits(52)
         self._awaited: dict[int, AwaitedReply] = {}  # the oldest first
         self._timer: Timer | None = None
         self._orphaned = inlet.counter("orphaned_events_total")

@@ -1,6 +1,5 @@
 """Requests that were sent before, recognised by their `Idempotency-Key`."""
 
-import time
 from collections import Counter as Tally, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
@@ -10,6 +9,7 @@ import msgspec
 from connectors.http.delivery import RequestOutcome
 from connectors.http.refusal import HttpRefusal, HttpReply, answer
 from walflow import Recalled
+from walflow.world import wall_ns
 
 LOGGED: Final = ("http_server", "idempotency")  # where the metadata of an event has what `logged` says
 REPLY_BYTES: Final = 64 << 20  # of answers that flows made, all together
@@ -76,7 +76,7 @@ class KeyWindow:
                 counts[found] += of_them
                 newest[found] = ingest_ns
         whole = sorted((found for found in newest if counts[found] >= found.events), key=newest.__getitem__)
-        now, wall = self._time(), time.time()
+        now, wall = self._time(), wall_ns() / 1e9
         for found in whole[-self._most :]:
             outcome = RequestOutcome()
             outcome.reply = reply

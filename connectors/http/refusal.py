@@ -1,12 +1,13 @@
 """What a request is answered with: the bytes, and why it is not 200."""
 
-import time
 from collections.abc import Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
 import msgspec
+
+from walflow.world import wall_ns
 
 LISTED: Final = 100  # refused events in one answer
 BARE: Final = (204, 304)  # they have no body
@@ -94,7 +95,7 @@ class _Clock:
 
 
 def _date() -> str:
-    now = int(time.time())
+    now = wall_ns() // 1_000_000_000
     if now != _Clock.second:
         _Clock.second, _Clock.text = now, formatdate(now, usegmt=True)
     return _Clock.text

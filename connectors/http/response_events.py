@@ -1,7 +1,6 @@
 """Answers of a server as events. A request's events are acked once those of its answer are."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -9,6 +8,7 @@ from connectors.http.batches import Parcel
 from connectors.http.media_types import MediaTypes
 from walflow import Block, CannotEncode, Codec, Frames, Outlet, Receipt
 from walflow.framing import frames_of
+from walflow.world import wall_ns
 
 Settled = Callable[[BaseException | None], None]
 
@@ -73,7 +73,7 @@ class ResponseEvents:
             await self._room.wait()
 
     def _block(self, frames: Frames, codec: Codec, meta: Mapping[str, object], receipt: Receipt) -> Block:
-        return Block(self._stream.id, frames, codec, receipt, ingest_ns=time.time_ns(), meta=meta)
+        return Block(self._stream.id, frames, codec, receipt, ingest_ns=wall_ns(), meta=meta)
 
     def _judged(self, body: bytes, codec: Codec, problem: str) -> tuple[Frames | None, Sequence[tuple[bytes, str]]]:
         if problem:

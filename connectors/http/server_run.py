@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import itertools
-import secrets
 import socket
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
@@ -22,6 +21,7 @@ from connectors.http.request import HttpRequest
 from connectors.http.server import HttpServerKeys
 from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
 from walflow.net import Listener, NoSecret, same_token
+from walflow.world import dice
 
 LINGER: Final = 2.0  # seconds in which a refused body is read and dropped, so that the client reads the answer
 REQUEST_BYTES: Final = 512  # what a request takes beside its head and its events
@@ -71,7 +71,7 @@ class HttpServerRun:
         self._shut = False
         self._recalled = False
         self._keyed = itertools.count(
-            secrets.randbits(52)
+            dice().getrandbits(52)
         )  # numbers of requests with keys, others than those of other starts
         self._gate = out.stream({}, pause=lambda: self._set_shut(True), resume=lambda: self._set_shut(False))
         self._requests = out.counter("requests_total")

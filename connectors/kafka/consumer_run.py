@@ -21,6 +21,7 @@ from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Outlet, StreamId
 from walflow.delivery import Resending
 from walflow.net import on_thread
+from walflow.world import monotonic, wall_ns
 
 POLL: Final = 0.25  # seconds; it returns at the first message
 READ: Final = 2000  # messages at most
@@ -126,10 +127,10 @@ class GroupMember:
         self.rebalances += 1
         known = [self.partitions.pop((each.topic, each.partition), None) for each in partitions]
         leaving = [each for each in known if each is not None]
-        end = time.monotonic() + (0 if self.closing else LEAVE)
+        end = monotonic() + (0 if self.closing else LEAVE)
         for each in leaving:
             each.leaving = True
-        while any(each.in_flight for each in leaving) and time.monotonic() < end:
+        while any(each.in_flight for each in leaving) and monotonic() < end:
             time.sleep(0.01)
         for each in leaving:
             each.gone = True
@@ -217,7 +218,7 @@ class KafkaConsumerRun:
 
     def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:
         stream = StreamId(self._out.name, self._out.run, partition.number)
-        now = time.time_ns()
+        now = wall_ns()
         for run in runs_of(messages, self._out):
             held = HeldMessages(partition, stream, run.frames, run.metas, now, run.end, self._advanced)
             self._resending.hold(held, run.refused)

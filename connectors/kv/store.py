@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from walflow import WalflowError
-from walflow.files import HeldDirectory, RealDisk
+from walflow import WalflowError, world
+from walflow.files import HeldDirectory
 
 FILE: Final = "kv.sqlite3"
 MAGIC: Final = 0x77616C66  # application_id
@@ -36,7 +36,7 @@ class KvStore:
         """Raises CannotStore."""
         try:
             Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-            place = HeldDirectory.take(RealDisk(), directory)
+            place = HeldDirectory.take(world.disk(), directory)
         except OSError as error:
             raise CannotStore(f"cannot open {directory}/{FILE}: {error}") from error
         if place is None:  # SQLite's lock is the file's: it keeps out nobody who finds another file there, or none

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
@@ -19,6 +18,7 @@ from walflow import Frames, Outlet, StreamId
 from walflow.delivery import HeldBatch, Resending
 from walflow.framing import frames_of
 from walflow.net import Contexts
+from walflow.world import wall_ns
 
 TWO: Final = 2
 SAY: Final = 10.0  # seconds between lines about dropped messages
@@ -37,7 +37,7 @@ class UnackedMessages(HeldBatch):
         done: Callable[["UnackedMessages"], None],
     ) -> None:
         data, framing = frames_of(payloads)
-        super().__init__(stream, Frames(data, len(payloads), framing), metas, time.time_ns())
+        super().__init__(stream, Frames(data, len(payloads), framing), metas, wall_ns())
         self.packets = packets
         self.is_settled = False
         self._done = done

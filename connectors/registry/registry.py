@@ -3,7 +3,6 @@ id never changes, so each is asked for once."""
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 from urllib.parse import quote
@@ -13,6 +12,7 @@ import aiohttp
 from walflow import Codec, Counter, WalflowError
 from walflow.codecs import make
 from walflow.net import RequestSeconds, connect_problem
+from walflow.world import monotonic
 
 LARGEST: Final = 4 << 20  # bytes of an answer
 KNOWN: Final = 1000  # schemas; a thousand in use at a time would be many
@@ -73,13 +73,13 @@ class RegisteredSchemas:
 
     async def _get(self, path: str, what: str) -> Mapping[str, object]:
         self._asked.value += 1
-        began = time.monotonic()
+        began = monotonic()
         try:
             async with self._session.get(self._url + path, allow_redirects=False) as answer:
                 body = await _body(answer.content)
                 status = answer.status
         except (aiohttp.ClientError, OSError, TimeoutError, RegistryAway) as error:
-            self._seconds.observe("failed", time.monotonic() - began)
+            self._seconds.observe("failed", monotonic() - began)
             if isinstance(error, RegistryAway):
                 raise
             why = _line(error)
@@ -87,7 +87,7 @@ class RegisteredSchemas:
                 why = connect_problem(error.host, error.port, error.os_error)
             raise RegistryAway(f"the registry does not answer: {why}") from error
         self._seconds.observe(
-            "taken" if status == 200 else "refused" if status == 404 else "failed", time.monotonic() - began
+            "taken" if status == 200 else "refused" if status == 404 else "failed", monotonic() - began
         )
         if status == 404:
             raise UnusableSchema(f"the registry does not know {what}")

@@ -11,7 +11,6 @@ the log itself knows that all before was committed.
 
 import asyncio
 import datetime
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -20,6 +19,7 @@ from connectors.spark.serial_tasks import SerialTasks, on_log_thread
 from pyspark_walflow.wire import Code, RequestRefused
 from walflow import DiskFull, Half, ReadFailed, Unusable
 from walflow.wal import CONSUMERS, ConsumerFile, Log
+from walflow.world import wall_ns
 
 UNUSED_SECONDS: Final = 600.0  # a query that was refused, or read nothing, comes back within them or is another one
 KEPT: Final = 50  # times within the timeout, it is written how long each consumer has been away
@@ -266,7 +266,7 @@ class Consumers:
             raise RequestRefused(Code.STOPPING, "walflow is stopping")
         if position <= self.committed(name):
             return
-        cursor = Cursor(position, time.time_ns(), peer, scan or self._cursor(name).scan)
+        cursor = Cursor(position, wall_ns(), peer, scan or self._cursor(name).scan)
         await self._replace({**self._cursors, name: cursor})
         self._commits.value += 1
         self._ack()

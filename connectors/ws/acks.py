@@ -3,7 +3,6 @@
 A lost connection is no failure: events that are not acked are sent again on the next connection.
 """
 
-import os
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +12,7 @@ from connectors.ws.wire import runs
 from walflow import Block, CannotDecode, CannotEncode, Codec, Inlet
 from walflow.codecs import JSON
 from walflow.net import WhenWritten
+from walflow.world import dice
 
 _BEHIND = struct.Struct(">8sQ")
 
@@ -55,7 +55,7 @@ class MessagesPonged(MessagesWritten):
         return f"<MessagesPonged {len(self._outstanding)} blocks outstanding>"
 
     def _begin(self) -> None:
-        self._connection = os.urandom(8)  # pongs that were not asked for, or to an earlier ping, say nothing
+        self._connection = dice().randbytes(8)  # pongs that were not asked for, or to an earlier ping, say nothing
         self._pinged = self._ponged = 0  # blocks of this connection
 
     def sent(self, blocks: Sequence[Block]) -> Sequence[Block]:

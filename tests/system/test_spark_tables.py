@@ -93,6 +93,7 @@ class Copying:
 def place_of(table: Table, lake: Path) -> Iterator[str]:
     """Where the events come to lie."""
     if table.format == "kafka":
+        (lake / "broker").mkdir()
         with kafka(lake / "broker") as broker:
             yield broker.address
     else:

@@ -1,7 +1,6 @@
 """The daemon's counters as Prometheus families, made at each scrape."""
 
 import platform
-import time
 from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
@@ -16,6 +15,7 @@ from walflow.admin.rates import Rates
 from walflow.metrics import CORE, BucketedValues, exposed
 from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
+from walflow.world import monotonic
 
 
 def registry(
@@ -43,7 +43,7 @@ class DaemonCollector(Collector):
         yield from self._topology()
         yield self._own("build_info", 1, {"version": __version__, "python": platform.python_version()})
         yield self._own("ready", not self._daemon.readiness.lacking())
-        yield self._own("uptime_seconds", time.monotonic() - self._daemon.started)
+        yield self._own("uptime_seconds", monotonic() - self._daemon.started)
         yield self._own("loop_lag_seconds", self._rates.lag)
         yield self._own("open_taps", self._open_taps())
         yield self._own("log_lines_dropped_total", self._lines_dropped())

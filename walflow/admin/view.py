@@ -1,7 +1,6 @@
 """The state of a running daemon for /status and `walflow status`. It only reads."""
 
 import os
-import time
 from collections import defaultdict
 from math import isfinite
 from typing import Final
@@ -31,6 +30,7 @@ from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import breaker
 from walflow.plan import NodeId
 from walflow.runtime.daemon import Daemon
+from walflow.world import monotonic
 
 Of = tuple[str, str]  # flow and component
 FAILED: Final = 100  # parts of blocks of a connector that are shown
@@ -41,7 +41,7 @@ def status(daemon: Daemon, rates: Rates) -> Status:
     return Status(
         version=__version__,
         pid=os.getpid(),
-        uptime_seconds=round(time.monotonic() - daemon.started, 3),
+        uptime_seconds=round(monotonic() - daemon.started, 3),
         state="stopping" if daemon.stopping else "running",
         ready=not not_ready,
         not_ready=not_ready,

@@ -1,7 +1,6 @@
 """For a connector that answers each event with events, for example of a lookup:
 the event is acked once its answer is."""
 
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from walflow.errors import CannotEncode
 from walflow.event import Block, Frames
 from walflow.framing import LINES
 from walflow.receipt import Receipt
+from walflow.world import wall_ns
 
 
 def meta_of_one(asked: Block) -> Mapping[str, object]:
@@ -86,7 +86,7 @@ class AnswerEvents:
         assert self._stream is not None
         frames, metas = answer.frames, answer.metas
         receipt = Receipt(partial(self._settled, answer.asked), frames.count)
-        block = Block(self._stream.id, frames, JSON, receipt, ingest_ns=time.time_ns(), meta={}, event_metas=metas)
+        block = Block(self._stream.id, frames, JSON, receipt, ingest_ns=wall_ns(), meta={}, event_metas=metas)
         self._open[receipt] = answer.asked
         if self._out.send(block):
             return True

@@ -2,7 +2,6 @@
 
 import os
 import select
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from walflow.plan.alone import EXIT, Alone, ExitEnd
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
 from walflow.receipt import Receipt
 from walflow.testing.world import VirtualScheduler
+from walflow.world import monotonic, wall_ns
 
 READ_BYTES: Final = 256 << 10
 MAX_EVENT_BYTES: Final = 64 << 20
@@ -69,7 +69,7 @@ class Filter:
         self._write = write
         self._complaints = complaints
         self._scheduler = VirtualScheduler()
-        self._clock = time.monotonic()
+        self._clock = monotonic()
         self.unwritten: dict[str, int] = {}
         self._lost: OSError | None = None
         connectors, self._operators, _ = build(self._assembly(), Metrics(), flushes=flushes)
@@ -157,7 +157,7 @@ class Filter:
         self.end()
 
     def _let_time_pass(self) -> None:
-        now = time.monotonic()
+        now = monotonic()
         self._scheduler.advance(now - self._clock)
         self._clock = now
 
@@ -210,7 +210,7 @@ class _Feed:
     # what the stream calls
 
     def deliver(self, stream: IngressStream, frames: Frames, codec: Codec, ends: EventEnds | None = None) -> None:
-        now = time.time_ns()
+        now = wall_ns()
         for part in frames.parts(frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
             receipt = Receipt(_settled, part.count)
             self._out.accept(Block(stream.id, part, codec, receipt, ingest_ns=now, meta=stream.meta))

@@ -9,7 +9,6 @@ waits as a stranger would.
 
 import os
 from contextlib import suppress
-from secrets import token_hex
 from typing import Final, Literal, Self
 from urllib.parse import quote, unquote
 
@@ -19,6 +18,7 @@ from walflow.disk import Disk
 from walflow.durable import DiskFolder, replace
 from walflow.errors import WalflowError
 from walflow.frontier.value import Confirmed, Frontier
+from walflow.world import dice
 
 FOLDER: Final = "frontiers"
 MOST_TOKENS: Final = (
@@ -62,7 +62,7 @@ class WriterKeys(msgspec.Struct, frozen=True):
     def with_token(self) -> Self:
         """And a new one. An older one may still be on its way to the receiver:
         all are kept until one is confirmed."""
-        return msgspec.structs.replace(self, tokens=(*self.tokens, token_hex(16))[-MOST_TOKENS:])
+        return msgspec.structs.replace(self, tokens=(*self.tokens, dice().randbytes(16).hex())[-MOST_TOKENS:])
 
     def taken(self, frontier: Frontier) -> Self:
         """The receiver has our newest token, under the epoch that it says."""

@@ -1,10 +1,8 @@
 """The meaning of a name at a place in a file."""
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
-from secrets import randbits
 from typing import Final, TypeVar
 
 from walflow.compile.constant import Constant
@@ -48,6 +46,7 @@ from walflow.lang.environment import ENV, ONLY_IN_CONFIG, WORDS
 from walflow.lang.modules import ModuleBlock
 from walflow.lang.suggestions import function_elsewhere, module_alike, module_to_use
 from walflow.plugins import NotLoadable
+from walflow.world import dice, wall_ns
 from walflow_kernel.functions import Function
 from walflow_kernel.moment import Moment
 
@@ -125,7 +124,7 @@ class Names:
         return None
 
     def moment(self) -> Moment:
-        return Moment(time.time_ns(), randbits(64))
+        return Moment(wall_ns(), dice().getrandbits(64))
 
     def constant(self, path: Path) -> Constant | None:
         name = path[-1].text

@@ -1,12 +1,12 @@
 """The wait before the next attempt to connect, with tremor's keys and a limit for its growth."""
 
-import random
 from collections.abc import Callable
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.backoff import Backoff
+from walflow.world import dice
 
 LONGEST_MS: Final = 10_000
 
@@ -29,13 +29,13 @@ class Retry(BaseModel):
         default=True, description="Whether each wait is a random time between the previous wait and the full one."
     )
 
-    def backoff(self, draw: Callable[[float, float], float] = random.uniform) -> Backoff:
+    def backoff(self, draw: Callable[[float, float], float] | None = None) -> Backoff:
         longest = max(LONGEST_MS, self.interval_ms)
         return Backoff(
             self.interval_ms / 1000,
             longest / 1000,
             self.growth_rate,
-            draw=draw if self.randomized else None,
+            draw=(draw or dice().uniform) if self.randomized else None,
             most=self.max_retries,
         )
 

@@ -1,6 +1,5 @@
 """The source half of a connector: its ports, its gate, and an outlet for each run."""
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -19,6 +18,7 @@ from walflow.nodes.streams import SourcePorts, Streams, log_bug
 from walflow.nodes.turns import Turns
 from walflow.nodes.window import WINDOW, SendWindow
 from walflow.receipt import Receipt, Settled
+from walflow.world import dice
 
 MAX_EVENT_BYTES: Final = 1 << 20
 RUN_BITS: Final = 48  # of the random number of a run; each byte of it is in each record of a log
@@ -159,7 +159,7 @@ class RunOutlet(RunHalf, SendWindow):
         self.set_context(context)
         self.name = node.name
         self.linked = node.linked
-        self.run = secrets.randbits(RUN_BITS)
+        self.run = dice().getrandbits(RUN_BITS)
         self.codec = node.ports.codec
         self.framed = bool(node.ports.incoming.steps) or node.ports.incoming.framing is not MESSAGES
         self.max_event_bytes = MAX_EVENT_BYTES

@@ -1,7 +1,6 @@
 """Makes blocks of the bytes that a source's streams push. A connector learns the outcome of these blocks only if it
 opened the stream with `marks`."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +18,7 @@ from walflow.nodes.turns import Turns
 from walflow.nodes.window import SendWindow
 from walflow.offsets import EventEnds
 from walflow.receipt import Receipt, Settled
+from walflow.world import wall_ns
 
 BLOCK_BYTES: Final = 256 << 10  # the most bytes of one read of a socket
 BLOCK_EVENTS: Final = 4096
@@ -99,7 +99,7 @@ class Streams:
         window = self._window
         if window.over:
             return
-        now = time.time_ns()
+        now = wall_ns()
         place = stream.place if ends is not None else None
         read_from = None if place is None else place.origin()._replace(place=place)
         positions: Sequence[int] | None = ends
@@ -143,7 +143,7 @@ class Streams:
             frames,
             self._ports.codec,
             receipt,
-            ingest_ns=time.time_ns(),
+            ingest_ns=wall_ns(),
             meta=stream.meta,
             weight=size,
         )

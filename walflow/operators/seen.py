@@ -13,7 +13,8 @@ from typing import Final
 
 import google_crc32c
 
-from walflow.disk import Disk, RealDisk, remedy
+from walflow import world
+from walflow.disk import Disk, remedy
 from walflow.durable import DiskFolder, replace_and_keep
 from walflow.errors import DirectoryLocked, Unusable
 from walflow.lock import HeldDirectory, LockFile
@@ -56,7 +57,7 @@ class SeenFile:
 
     def __init__(self, directory: str, most: int, disk: Disk | None = None) -> None:
         """Raises DirectoryLocked, and Unusable where there can be no such directory."""
-        self._disk = disk = disk or RealDisk()
+        self._disk = disk = disk or world.disk()
         self._folder = DiskFolder(disk, directory)
         self._directory = directory
         self._path = os.path.join(directory, "seen")

@@ -15,7 +15,6 @@ the same sink.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from secrets import randbits
 from typing import Final, NamedTuple
 
 import msgspec
@@ -28,6 +27,7 @@ from walflow.event import Block, Frames, Node, StreamId
 from walflow.framing import LINES
 from walflow.operators.operator import OperatorErr
 from walflow.receipt import Receipt
+from walflow.world import dice
 from walflow_kernel import json
 from walflow_kernel.moment import Moment
 from walflow_kernel.state import Room, State
@@ -188,7 +188,7 @@ class Select:
         return outcome
 
     def _own_salt(self) -> int:
-        self._salt = randbits(64)
+        self._salt = dice().getrandbits(64)
         return self._salt
 
 

@@ -5,10 +5,8 @@ a line is compiled and run as a script in a flow is, and a mistake has its line 
 """
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from secrets import randbits
 from typing import Final, Literal, NamedTuple
 
 from walflow.codecs import JSON
@@ -24,6 +22,7 @@ from walflow.lang.files import search_path
 from walflow.lang.parser import parse_script
 from walflow.lang.unclosed import UNFINISHED
 from walflow.plan.alone import load_script
+from walflow.world import dice, wall_ns
 from walflow_kernel.moment import Moment
 
 NAME: Final = "repl"
@@ -210,7 +209,7 @@ class ReplSession:
         return self.event
 
     def _outcome(self, compiled: Compiled) -> Iterator[str]:
-        moment = Moment(time.time_ns(), randbits(64))
+        moment = Moment(wall_ns(), dice().getrandbits(64))
         call = BlockCall(moment, (0,), dict(self.meta), [{}], self._event_as_it_came)
         state = compiled.new_state() if compiled.has_state else None
         outcome = compiled.run(Decoded((0,), [self.event]), call, state)

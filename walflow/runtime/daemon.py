@@ -1,15 +1,13 @@
 """The process: it runs all connectors, handles signals, and ends."""
 
 import asyncio
-import gc
 import os
 import resource
 import signal
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from types import FrameType
+from functools import partial
 from typing import Final, Literal
 
 import structlog
@@ -25,8 +23,10 @@ from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
+from walflow.runtime.process import OwnProcess, Process
 from walflow.runtime.readiness import START_SECONDS, Readiness
 from walflow.runtime.runner import run_connector
+from walflow.world import monotonic
 
 DRAIN_SECONDS: Final = 10.0
 AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
@@ -58,14 +58,24 @@ def run(assembly: Assembly, settings: Settings, beside: Beside = nothing_beside)
 
 
 class Daemon:
-    """The functions in `on_reopen` are called on SIGHUP, after the connectors have reopened their files."""
+    """The functions in `on_reopen` are called on SIGHUP, after the connectors have reopened their files. Its disk, its
+    clocks and its chance are those of the `World` that it is made and run in. `jobs`: its threads."""
 
-    def __init__(self, assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        settings: Settings,
+        beside: Beside = nothing_beside,
+        process: Process | None = None,
+        jobs: LongJobs | None = None,
+    ) -> None:
         self.assembly = assembly
         self.metrics = Metrics()
         self.nodes = build(assembly, self.metrics, flushes=settings.flush)
-        self.started = time.monotonic()
-        self.jobs = LongJobs()
+        self.started = monotonic()
+        self.jobs = jobs or LongJobs()
+        self._process = process or OwnProcess()
+        self._die = partial(die, self._process)
         for nodes in self.nodes.connectors:
             self.jobs.measure(nodes.name, self.metrics, nodes.plan.labels)
         self.standstills = Standstills(self.nodes.connectors, self.metrics, self.jobs.now)
@@ -88,10 +98,10 @@ class Daemon:
             async with self._beside(self):
                 return await self._run()
         except Unavailable as error:
-            die(error)
+            self._die(error)
         finally:
             self.readiness.end()
-            _ignore_signals()
+            self._process.ignore()
 
     async def _run(self) -> int:
         awake = Awake()
@@ -99,15 +109,12 @@ class Daemon:
         schedulers = self._begin_operators()
         tasks = {
             nodes.name: asyncio.create_task(
-                run_connector(nodes, self.metrics, die, self.stop, awake, self.jobs), name=nodes.name
+                run_connector(nodes, self.metrics, self._die, self.stop, awake, self.jobs), name=nodes.name
             )
             for nodes in self.nodes.connectors
         }
         log.info("running", connectors=len(tasks), pid=os.getpid())
-        gc.collect()
-        # Objects made at the start live as long as the process: the collector need not look at them again.
-        gc.freeze()
-        gc.enable()
+        self._process.has_started()
         self._watch()
         await self._stop.wait()
         left = await drain(self.nodes, self._settings.drain_seconds, self._at_once)
@@ -131,21 +138,14 @@ class Daemon:
             for operator, scheduler in zip(self.nodes.operators, schedulers, strict=True):
                 operator.node.begin(scheduler)
         except WalflowError as error:
-            die(error)
+            self._die(error)
         return schedulers
 
     def _listen_to_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(on_internal_error)
-        # Not `loop.add_signal_handler`: a loop that closes sets SIG_DFL, and what came then killed a daemon that had
-        # already stopped. A handler of Python may only wake the loop, for it runs between any two instructions.
-        called = {signal.SIGTERM: self._told_to_stop, signal.SIGINT: self._told_to_stop, signal.SIGHUP: self._reopen}
-
-        def wake(number: int, _frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(called[signal.Signals(number)])
-
-        for number in called:
-            signal.signal(number, wake)
+        asyncio.get_running_loop().set_exception_handler(partial(on_internal_error, self._process))
+        self._process.listen(
+            {signal.SIGTERM: self._told_to_stop, signal.SIGINT: self._told_to_stop, signal.SIGHUP: self._reopen}
+        )
 
     def _start_failed(self) -> None:
         self._exit_code = EX_UNAVAILABLE
@@ -205,12 +205,6 @@ def _raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _ignore_signals() -> None:
-    """All is stopped, and the process is about to end: it needs no signal for that."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
 
 
 def _loop_factory(name: Literal["uvloop", "asyncio"]) -> Callable[[], asyncio.AbstractEventLoop]:

@@ -3,7 +3,6 @@ next start continues from it."""
 
 import asyncio
 import os
-import sys
 import traceback
 from typing import Final, NoReturn
 
@@ -11,6 +10,7 @@ import structlog
 
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.exit_codes import EX_CONFIG, EX_IOERR, EX_SOFTWARE, EX_TEMPFAIL, EX_UNAVAILABLE
+from walflow.runtime.process import Process
 
 EXIT_CODES: Final[dict[type[WalflowError], int]] = {
     DirectoryLocked: EX_TEMPFAIL,
@@ -21,14 +21,14 @@ EXIT_CODES: Final[dict[type[WalflowError], int]] = {
 log = structlog.get_logger()
 
 
-def die(error: WalflowError) -> NoReturn:
+def die(process: Process, error: WalflowError) -> NoReturn:
     """Ends without any further message to a peer: no event may be acked any more."""
     code = EXIT_CODES.get(type(error), EX_IOERR)
     log.critical("fatal", error=str(error), exit_code=code)
-    _exit(code)
+    process.end(code)
 
 
-def on_internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+def on_internal_error(process: Process, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
     """Handles an exception that is a bug of ours. If it was raised for a connection, only that connection is lost. If
     any other call of the loop raised it, it is unknown what was not done, so the process ends."""
     error = context.get("exception")
@@ -37,7 +37,7 @@ def on_internal_error(loop: asyncio.AbstractEventLoop, context: dict[str, object
     log.debug("internal error", exc_info=error)
     if "handle" in context and isinstance(error, BaseException) and _is_ours(error):
         log.critical("fatal", error=f"internal error: {error!r}, in {at}", exit_code=EX_SOFTWARE)
-        _exit(EX_SOFTWARE)
+        process.end(EX_SOFTWARE)
 
 
 def where(error: BaseException) -> str:
@@ -52,9 +52,3 @@ def _is_ours(error: BaseException) -> bool:
     if any(frame.f_code.co_name in ("connection_made", "connection_lost") for frame in frames):
         return False
     return any(str(frame.f_globals.get("__name__")).split(".")[0] in ("walflow", "connectors") for frame in frames)
-
-
-def _exit(code: int) -> NoReturn:
-    if sys.stderr is not None:  # it was closed
-        sys.stderr.flush()
-    os._exit(code)

@@ -8,7 +8,6 @@ import asyncio
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from queue import SimpleQueue
 from types import FrameType
@@ -18,6 +17,7 @@ import structlog
 
 from walflow.disk import RealDisk
 from walflow.metrics import CountedValue, Metrics
+from walflow.world import monotonic
 
 LONG: Final = 5  # looks, one each second, at which the same job was under way. A process that was stopped takes none
 AGAIN: Final = 60.0  # seconds until it is said again
@@ -63,7 +63,7 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        return (self.ended or time.monotonic()) - self.began
+        return (self.ended or monotonic()) - self.began
 
 
 class Worker:
@@ -100,13 +100,13 @@ class Worker:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             self.running = job
-            job.began = time.monotonic()
+            job.began = monotonic()
             error: BaseException | None = None
             try:
                 job.call()
             except BaseException as raised:  # noqa: BLE001  # it belongs to the caller that submitted the job
                 error = raised
-            job.ended = time.monotonic()
+            job.ended = monotonic()
             self.running = None
             self._loop.call_soon_threadsafe(self._ended, job.done, error)
             del job, error
@@ -174,9 +174,10 @@ class _Watched:
 
 
 class LongJobs:
-    """The long jobs of all threads of the process."""
+    """The long jobs of all threads of the process. `make`: a simulation has workers of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[str, asyncio.AbstractEventLoop, Ended], Worker] = Worker) -> None:
+        self._make = make
         self._watched: list[_Watched] = []
         self._counters: dict[str, CountedValue] = {}
 
@@ -187,6 +188,12 @@ class LongJobs:
         """`name`: of the component, as FLOW::COMPONENT."""
         self._counters[name] = metrics.counter("long_waits_total", **labels)
         metrics.gauge("longest_wait_seconds", lambda: self.seconds(name), **labels)
+
+    def worker(self, of: str, name: str, loop: asyncio.AbstractEventLoop, ended: Ended) -> Worker:
+        """A new one. `of`: the component; `name`: of the thread."""
+        made = self._make(name, loop, ended)
+        self.add(of, made)
+        return made
 
     def add(self, name: str, worker: Worker) -> None:
         self._watched.append(_Watched(name, worker, self._counters.get(name, CountedValue())))

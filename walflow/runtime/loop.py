@@ -84,9 +84,7 @@ class LoopScheduler:
             self._jobs.remove(worker)
 
     def _worker(self, name: str) -> Worker:
-        worker = Worker(name, self._loop, self._done)
-        self._jobs.add(self._name, worker)
-        return worker
+        return self._jobs.worker(self._name, name, self._loop, self._done)
 
     def _call(self, call: Callable[[], None]) -> None:
         if self._closed:

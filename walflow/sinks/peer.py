@@ -26,6 +26,7 @@ from walflow.sinks.states import (
     DUE,
     GONE,
     HELD,
+    IDLE,
     REST,
     RETRY,
     TROUBLE,
@@ -128,7 +129,11 @@ class PeerSink(SinkEngine):
         self._well()
 
     def troubled(self, cause: WalflowError) -> None:
-        """The peer takes nothing for now. It is tried again after a wait."""
+        """The peer takes nothing for now. It is tried again after a wait, of which there is one: several answers may
+        say so."""
+        if self.state not in (IDLE, DUE, WORKING):
+            self._inlet.failed_try(str(cause))
+            return
         delay = self._backoff.next()
         if delay > self._patience:
             self._failed_try(cause)

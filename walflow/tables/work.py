@@ -1,6 +1,5 @@
 """What goes into one transaction: rows, and the frontier of each log that they came from."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from walflow.tables.columns import NotARow
 from walflow.tables.poison import PoisonSearch
 from walflow.tables.store import CannotUse, RowEnds, RowRefusal, TableStore
 from walflow.tables.writers import LogWriters
+from walflow.world import monotonic
 
 BATCH_BYTES: Final = 1 << 20
 BATCH_EVENTS: Final = 10_000
@@ -385,7 +385,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
 
     def _store_rows(self, job: TableJob) -> None:
         rows, refused = self._made(job.blocks)
-        if self._poison.is_due(job.chokes, time.monotonic() - job.choked_at):
+        if self._poison.is_due(job.chokes, monotonic() - job.choked_at):
             job.poison |= self._poison.find(rows, job.poison, job.chokes)
             job.chokes = 0
         for number, why in job.poison.items():
@@ -441,7 +441,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             except RowEnds:
                 raise
             except Exception:
-                job.choked_at = job.choked_at if job.chokes else time.monotonic()
+                job.choked_at = job.choked_at if job.chokes else monotonic()
                 job.chokes += 1
                 raise
             job.refused = {**{n: why for n, why in refused.items() if n < len(rows)}, **found}

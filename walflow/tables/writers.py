@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from walflow.disk import RealDisk
+from walflow import world
 from walflow.frontier import (
     RENEWED,
     Begin,
@@ -31,6 +31,7 @@ from walflow.frontier import (
     refused,
 )
 from walflow.tables.store import TableStore
+from walflow.world import monotonic
 
 TOLD: Final = 1.0  # seconds between two writes of what the receiver has confirmed
 
@@ -79,7 +80,7 @@ class LogWriters(Generic[R]):
         Raises FrontierRefused, CannotUse, OSError."""
         writer = self._writers.get(log)
         if writer is None:
-            kept = KeptFrontiers(RealDisk(), directory)
+            kept = KeptFrontiers(world.disk(), directory)
             writer = LogWriter(kept, kept.read(self._sink))
             if writer.keys.moved_from:
                 self._move(log, writer.keys.moved_from)
@@ -138,7 +139,7 @@ class LogWriters(Generic[R]):
 
     def renew(self, logs: Iterable[str]) -> None:
         """Signs of life."""
-        now = time.monotonic()
+        now = monotonic()
         for log in logs:
             if now - self._writers[log].renewed_at >= RENEWED / 2:
                 self.look_again(log)
@@ -176,11 +177,11 @@ class LogWriters(Generic[R]):
         for log, frontier in frontiers.items():
             writer = self._writers[log]
             writer.frontier = frontier
-            writer.renewed_at = time.monotonic()
+            writer.renewed_at = monotonic()
 
     def told(self) -> None:
         """What the receiver has confirmed. If it cannot be written, a receiver that goes back is noticed by less."""
-        now = time.monotonic()
+        now = monotonic()
         for log in self:
             writer = self._writers[log]
             writer.keys = writer.keys.told(writer.frontier)

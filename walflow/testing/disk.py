@@ -134,7 +134,9 @@ class MemoryDisk:
         self.bad_from: Mapping[str, int] = {}  # of which files, and from which byte on, nothing can be read
         self.bad_to: Mapping[str, int] = {}  # up to which byte; if nothing is said, to the end
         self.failures = 0  # operations that raised because of it, or because the disk was full
+        self.opener: Callable[[], object] = _no_one  # which process opens a file
         self._fds: dict[int, tuple[str, Inode]] = {}
+        self._openers: dict[int, object] = {}
         self._last_fd = 1000
         self._last_number = 0
         self.become(files or {})
@@ -226,11 +228,21 @@ class MemoryDisk:
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
         elif self.fault is not None:
             MemoryDisk._begin(self, "open", path)
+        return self._descriptor(path, inode)
+
+    def _descriptor(self, path: str, inode: Inode) -> int:
         self._last_fd += 1
         self._fds[self._last_fd] = path, inode
+        self._openers[self._last_fd] = self.opener()
         return self._last_fd
 
+    def let_go_of(self, opener: object) -> None:
+        """Closes what a process has open that is gone."""
+        for fd in [fd for fd, one in self._openers.items() if one is opener and fd in self._fds]:
+            self.close(fd)
+
     def close(self, fd: int) -> None:
+        self._openers.pop(fd, None)
         _, inode = self._fds.pop(fd)
         if inode.locked == fd:
             inode.locked = 0
@@ -286,9 +298,7 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         if self.fault is not None:
             MemoryDisk._begin(self, "open", path)
-        self._last_fd += 1
-        self._fds[self._last_fd] = path, inode
-        return self._last_fd
+        return self._descriptor(path, inode)
 
     def let_go(self, fd: int) -> None:
         self.close(fd)
@@ -522,6 +532,10 @@ class SimulatedDisk(MemoryDisk):
             if others:
                 rest.append(change.without(others) if isinstance(change, Move) else others)
         self.changes = rest
+
+
+def _no_one() -> object:
+    return None
 
 
 def _frozen(data: bytes | bytearray | None) -> bytes | None:

@@ -10,7 +10,6 @@ A relaxed log (`sync` is "interval" or "never") acks what is written. Its flush 
 not at all. Then a record of a later commit proves that commit k was acked, but not that it was ever on disk.
 """
 
-import time
 from contextlib import suppress
 from typing import Final
 
@@ -18,6 +17,7 @@ from walflow.errors import DiskFull
 from walflow.wal.chunk import Chunk
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHECKSUM, LAST, RECORD_HEADER, RECORD_START, Record, crc
+from walflow.world import monotonic
 
 COMMIT_BYTES: Final = 2 << 20  # a commit takes no further record from here on
 
@@ -53,14 +53,14 @@ class Sync:
 
     def flush(self) -> None:
         """Raises DiskFull (flush it again later) or FailStop."""
-        started = time.perf_counter()
+        started = monotonic()
         for chunk in self._chunks:
             if chunk.fd is not None:
                 self._directory.sync(chunk.name, chunk.fd)
             else:
                 self._sync_closed(chunk)
         sync_names(self._directory, self._chunks)
-        self.seconds = time.perf_counter() - started
+        self.seconds = monotonic() - started
         self.flushed = True
 
     def _sync_closed(self, chunk: Chunk) -> None:
@@ -123,7 +123,7 @@ class Commit:
     def flush(self) -> None:
         """Writes and syncs; in a relaxed log, only writes. Raises DiskFull (flush it again later: it writes to the
         same place) or FailStop. What it has written is where a start would look for it."""
-        started = time.perf_counter()
+        started = monotonic()
         self._make_room()
         for part in self.parts:
             fd = part.chunk.create(self._directory)
@@ -141,7 +141,7 @@ class Commit:
         elif self.overdue is not None:
             self.overdue.flush()
         self._directory.check_place()
-        self.seconds = time.perf_counter() - started
+        self.seconds = monotonic() - started
         self.flushed = True
 
     def _take_back(self, part: CommitPart, fd: int) -> None:

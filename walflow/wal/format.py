@@ -4,7 +4,6 @@ Every checksum has a seed. The seed of a record depends on the log, on its chunk
 random salt. So bytes that are left over, recycled or misplaced never pass for a record.
 """
 
-import os
 import struct
 from collections.abc import Callable
 from heapq import nlargest
@@ -12,6 +11,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
+from walflow.world import dice
 from walflow_kernel import log_records
 
 crc: Callable[[int, bytes], int] = google_crc32c.extend  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -112,7 +112,7 @@ def chunk_seed(uuid: bytes, first: int, salt: int) -> int:
 
 
 def random_salt() -> int:
-    return int.from_bytes(os.urandom(4), "little")
+    return int.from_bytes(dice().randbytes(4), "little")
 
 
 def pack_chunk_header(uuid: bytes, header: ChunkHeader) -> bytes:

@@ -24,8 +24,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
-from walflow.clock import Clocks, SystemClock
-from walflow.disk import Disk, RealDisk
+from walflow import world
+from walflow.clock import Clocks
+from walflow.disk import Disk
 from walflow.errors import DiskFull, FailStop, LogFull, ReadFailed, Unusable
 from walflow.wal.arrivals import UpstreamPositions
 from walflow.wal.cache import Cache
@@ -104,8 +105,8 @@ class Log:
     def __init__(self, options: LogOptions, disk: Disk | None = None, clock: Clocks | None = None) -> None:
         if options.chunk_size < 1024 or options.max_chunks < 1:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
-        self.disk: Disk = disk or RealDisk()
-        self._clock: Clocks = clock or SystemClock()
+        self.disk: Disk = disk or world.disk()
+        self._clock: Clocks = clock or world.clocks()
         self.directory = Directory(options.path, self.disk, gives_up=options.gives_up)
         self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
         self.budget = self.space.budget

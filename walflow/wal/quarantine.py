@@ -6,7 +6,6 @@ event is lost silently. `quarantine/` does not count in the budget, and the log 
 
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -14,6 +13,7 @@ from walflow.durable import DiskFolder, replace
 from walflow.wal.chunk import Pages
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
+from walflow.world import wall_ns
 
 FOLDER: Final = "quarantine"
 PIECE: Final = 1 << 20
@@ -58,7 +58,7 @@ class Quarantine:
             return
         if pages is not None and gap.size:
             self._save(f"{name}.bytes", _pieces(pages, gap.offset, gap.size))
-        text = json.dumps({**gap._asdict(), **more, "reported_ns": time.time_ns()}, indent=1) + "\n"
+        text = json.dumps({**gap._asdict(), **more, "reported_ns": wall_ns()}, indent=1) + "\n"
         self._save(f"{name}.json", [text.encode()])
 
     def move(self, name: str) -> str:

@@ -19,8 +19,8 @@ from connectors.file.follow.outcomes import FileOutcomes
 from connectors.file.follow.reads import FileReads
 from connectors.file.follow.scan import FileLooks
 from connectors.file.follow.sent import SentOffsets
-from walflow import Outlet
-from walflow.files import Disk, RealDisk
+from walflow import Outlet, world
+from walflow.files import Disk
 
 BATCH_FILES: Final = 64
 AHEAD_BYTES: Final = 32 << 20  # sent, and not in the checkpoint yet: then no more is read
@@ -32,12 +32,12 @@ async def follow(config: Following, out: Outlet, disk: Disk | None = None, boot:
     """Raises Unusable and NoCheckpoint; returns only by being cancelled."""
     in_thread = Jobs(out.scheduler)
     checkpoint = await in_thread.run(
-        lambda: FollowCheckpoint.open(disk or RealDisk(), config.state, out.name, boot())
+        lambda: FollowCheckpoint.open(disk or world.disk(), config.state, out.name, boot())
     )
     try:
         marks = await in_thread.run(checkpoint.load)
         offsets = await in_thread.run(
-            partial(_offsets, config, out, disk or RealDisk(), boot(), known=marks is not None)
+            partial(_offsets, config, out, disk or world.disk(), boot(), known=marks is not None)
         )
         try:
             follower = Follower(config, out, checkpoint, in_thread, marks, offsets)

@@ -10,7 +10,6 @@ earlier, and go on with other bytes. So after a boot each file gets a new name.
 """
 
 import os
-import secrets
 import struct
 from collections import deque
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from connectors.file.checksum import crc32c
 from connectors.file.follow.files_found import Identity
 from connectors.file.follow.plain_file import GrowingFile, Head
 from walflow.files import Disk
+from walflow.world import dice
 
 HEADER: Final = struct.Struct("<8s 36s I 12x I")  # magic, boot, checksum of the form, checksum
 # identity, name, offset, bytes before it, first bytes, bytes from the cut to the offset and one more (0: no cut),
@@ -55,7 +55,7 @@ class Sent(NamedTuple):
     @classmethod
     def nothing(cls) -> "Sent":
         """With a name that no other file ever had."""
-        return cls(secrets.token_hex(NAME_BYTES))
+        return cls(dice().randbytes(NAME_BYTES).hex())
 
 
 class SentSlot(NamedTuple):

@@ -9,10 +9,11 @@ import fnmatch
 import glob
 import os
 import re
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
+
+from walflow.world import monotonic
 
 MOST_VISITS: Final = 200_000  # of directories
 MOST_SECONDS: Final = 60.0
@@ -68,13 +69,13 @@ class Walk:
     def run(self) -> Walked:
         """The paths are sorted."""
         found: dict[str, None] = {}
-        began = time.monotonic()
+        began = monotonic()
         while self._next or self._links:
             if self._cancelled():
                 return Walked(sorted(found), "it is not wanted any more")
             if len(self._seen) >= self._visits:
                 return Walked(sorted(found), f"{self._visits:,} directories were visited")
-            if time.monotonic() - began > self._seconds:
+            if monotonic() - began > self._seconds:
                 return Walked(sorted(found), f"it took more than {self._seconds:g} s")
             place = self._next.popleft() if self._next else self._links.popleft()
             found.update((path, None) for path in self._visit(place))

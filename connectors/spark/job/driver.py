@@ -8,7 +8,6 @@ what is wrong.
 import asyncio
 import os
 import sys
-import time
 import zipfile
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -22,6 +21,7 @@ from connectors.spark.job.driver_log import DriverLine, DriverLog
 from connectors.spark.job.process import Process, spawn
 from walflow import Half, Misconfigured
 from walflow.net import Address, Retry
+from walflow.world import monotonic
 
 RETRY: Final = Retry(interval_ms=1_000, growth_rate=2)
 LAST_LINES: Final = 1.0  # seconds for what it printed before it ended
@@ -89,7 +89,7 @@ class Driver:
         self._log = out.log.bind(pipeline=config.job or ("query" if config.query else "compiled"))
         self._backoff = RETRY.backoff()
         self._measures = Measures(out)
-        self._began = time.monotonic()
+        self._began = monotonic()
         self._end = ""  # how the driver before ended
         self._ran = False  # a batch was done: the flow file is sound
 
@@ -104,7 +104,7 @@ class Driver:
             )
         self._out.explain(self._starting)
         while True:
-            self._began = time.monotonic()
+            self._began = monotonic()
             outcome = await self._once()
             self._measures.running = 0
             self._tell(outcome)
@@ -118,7 +118,7 @@ class Driver:
         if self._measures.running:
             return ""
         again = f" again: {self._end}" if self._end else ""
-        return f"Spark starts, {time.monotonic() - self._began:.0f} s{again}"
+        return f"Spark starts, {monotonic() - self._began:.0f} s{again}"
 
     async def _once(self) -> DriverEnd:
         try:

@@ -2,7 +2,6 @@
 durable row may come twice."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -12,6 +11,7 @@ from walflow import Backoff, Block, DiskFull, Frames, Inlet, Outlet, Receipt, St
 from walflow.delivery import Checkpoints, LogSource, Tags
 from walflow.framing import LINES
 from walflow.wal import Log
+from walflow.world import wall_ns
 
 TAG_BYTES: Final = 1024  # at most
 RECORD_BYTES: Final = 64  # of a record beside tag and payload, at most
@@ -62,7 +62,7 @@ class ResultLog:
         while not log.fits(len(tag), len(data)):
             await self._room()
         self._checkpoints.want_space(False)
-        log.append(tag, data, count, time.time_ns())
+        log.append(tag, data, count, wall_ns())
         commit = log.commit()
         assert commit is not None
         await self.insist(commit.flush)

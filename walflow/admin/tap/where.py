@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
-from random import getrandbits
 from typing import Final, NamedTuple, cast
 
 from walflow.admin.tap.sampler import TakenBlock
@@ -22,6 +21,7 @@ from walflow.errors import WalflowError
 from walflow.event import codec_at
 from walflow.lang.parser import parse_query
 from walflow.plan.alone import load_query
+from walflow.world import dice
 from walflow_kernel.moment import Moment
 
 NAME: Final = "--where"
@@ -69,7 +69,7 @@ class Condition:
 
     def _of(self, block: TakenBlock) -> Matching:
         frames = block.frames
-        moment = Moment(block.ingest_ns, getrandbits(64))
+        moment = Moment(block.ingest_ns, dice().getrandbits(64))
         call = BlockCall(moment, range(frames.count), dict(block.meta), block.metas, _nothing_new)
         outcome = self.compiled.run(self.compiled.reader.decode(frames, codec_at(block.codec, block.ingest_ns)), call)
         refused = outcome.refused

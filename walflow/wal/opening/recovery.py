@@ -8,7 +8,6 @@ cannot be read. These positions must not be used again, because sinks identify e
 `SKIP` positions higher, and the positions between count as acked.
 """
 
-import time
 import uuid
 from dataclasses import asdict, dataclass, field
 from typing import Final
@@ -38,6 +37,7 @@ from walflow.wal.opening.settle import settle
 from walflow.wal.opening.survey import Sheet, collect, survey
 from walflow.wal.opening.tail import Tail
 from walflow.wal.quarantine import Gap, Losses
+from walflow.world import monotonic
 
 ODD_FILESYSTEMS: Final = ("nfs", "fuse", "9p", "cifs", "smb", "tmpfs", "ramfs")
 
@@ -110,7 +110,7 @@ class Found:
 
 def recover(directory: Directory) -> Found:
     """Runs recovery. The directory is locked from here on, unless this raises."""
-    started = time.perf_counter()
+    started = monotonic()
     directory.acquire()
     cursor: int | None = None
     try:
@@ -285,4 +285,4 @@ def _sum_up(found: Found, started: float) -> None:
     recovery.backlog = found.durable - found.acked.low - found.acked.above
     recovery.chunks = len(found.chunks)
     recovery.gaps += found.losses.gaps
-    recovery.ms = round((time.perf_counter() - started) * 1000, 1)
+    recovery.ms = round((monotonic() - started) * 1000, 1)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from walflow.disk import Disk, RealDisk
+from walflow import world
+from walflow.disk import Disk
 from walflow.errors import DiskFull, FailStop, Unusable, WalflowError
 from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
@@ -61,7 +62,7 @@ class Builder:
         self._uuid = uuid
         self._acked = acked
         self._chunk_size = chunk_size
-        self._disk: Disk = disk or RealDisk()
+        self._disk: Disk = disk or world.disk()
         self._directory = Directory(self._path + SUFFIX, self._disk)
         self._chunk: Chunk | None = None
         self._waiting: list[bytes] = []

@@ -1,7 +1,8 @@
 """Gives the mark of a sink another name, because the sink has another name in the flow file.
 The log must not be in use."""
 
-from walflow.disk import Disk, RealDisk
+from walflow import world
+from walflow.disk import Disk
 from walflow.errors import WalflowError
 from walflow.wal.directory import Directory
 from walflow.wal.mark_file import MAGIC, NAME
@@ -15,7 +16,7 @@ class CannotRename(WalflowError):
 def rename(path: str, uuid: bytes, old: str, new: str, disk: Disk | None = None) -> None:
     """The other slot gets all marks, one of them under its new name. A crash before leaves the old name. Raises
     CannotRename, DiskFull or FailStop."""
-    file = SlotFile(Directory(path, disk or RealDisk()), uuid, NAME, MAGIC)
+    file = SlotFile(Directory(path, disk or world.disk()), uuid, NAME, MAGIC)
     try:
         stored = file.read()
         if old not in stored:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, Self
 
-from walflow.disk import Disk, RealDisk
+from walflow import world
+from walflow.disk import Disk
 from walflow.durable import replace
 from walflow.errors import DirectoryLocked, Unusable
 from walflow.lock import HeldDirectory, holder
@@ -61,7 +62,7 @@ class Hold:
     def __init__(self, path: str, disk: Disk | None = None) -> None:
         self._directory = path
         self._path = os.path.join(path, "LOCK")
-        self._disk: Disk = disk or RealDisk()
+        self._disk: Disk = disk or world.disk()
         self._place: HeldDirectory | None = None
         self._fd: int | None = None
 
@@ -124,7 +125,7 @@ def obstacles(path: str, keep: str = "", disk: Disk | None = None) -> list[Repai
     steps = _not_writable(path)
     if steps:
         return steps
-    directory = Directory(path, disk or RealDisk())
+    directory = Directory(path, disk or world.disk())
     names = sorted(os.listdir(path), key=lambda name: (name != FOLDER, name))  # first the place where things go
     steps = [step for name in names for step in _in_the_way(directory, name)]
     return steps or _several_logs(directory, keep)
@@ -225,7 +226,7 @@ def _kind(path: str) -> str:
 
 def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
     """Steps that copy the data that the next start will cut off, because it was never acked, or write again."""
-    directory = Directory(view.directory.path, disk or RealDisk())
+    directory = Directory(view.directory.path, disk or world.disk())
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
     tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None
     if tail is not None and os.stat(directory.file(tail.name)).st_size > tail.end:
@@ -240,7 +241,7 @@ def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
 
 def half_headers(view: View, disk: Disk | None = None) -> list[RepairStep]:
     """Steps for chunks with one damaged copy of the header: it is written again from the other."""
-    plain = Directory(view.directory.path, disk or RealDisk())
+    plain = Directory(view.directory.path, disk or world.disk())
     steps: list[RepairStep] = []
     for chunk in view.chunks:
         header = _begin(plain, chunk.name, CHUNK_START)
@@ -289,7 +290,7 @@ def pass_over(log: Log, read: Read) -> list[Gap]:
 def renewed(view: View, disk: Disk | None = None) -> list[RepairStep]:
     """Steps for the files that the disk cannot read in full, once what is lost of them is reported: each becomes a
     copy that it can read. So the next start, which gives nothing up, does not stop at them."""
-    directory = Directory(view.directory.path, disk or RealDisk())
+    directory = Directory(view.directory.path, disk or world.disk())
     return [
         RepairStep(
             f"{directory.file(name)} cannot be read in full: copy what can be read, and move the file to {FOLDER}/",

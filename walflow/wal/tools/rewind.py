@@ -7,7 +7,8 @@ cursor they say no more than it knows.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from walflow.disk import Disk, RealDisk
+from walflow import world
+from walflow.disk import Disk
 from walflow.wal.chunk import Chunk
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
@@ -43,7 +44,7 @@ def rewind(view: View, sink: str, again: Ranges, disk: Disk | None = None) -> No
     """Raises DiskFull or FailStop."""
     if not again:
         return
-    directory = Directory(view.directory.path, disk or RealDisk())
+    directory = Directory(view.directory.path, disk or world.disk())
     common = view.found.acked
     file = SlotFile(directory, view.found.uuid, NAME, MAGIC)
     try:

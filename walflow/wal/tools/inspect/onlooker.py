@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Sequence
 
+from walflow import world
 from walflow.disk import Disk, RealDisk
 
 
@@ -14,7 +15,7 @@ class Onlooker(RealDisk):
     preallocates = False
 
     def __init__(self, disk: Disk | None = None) -> None:
-        self._disk: Disk = disk or RealDisk()
+        self._disk: Disk = disk or world.disk()
         self._moved: dict[str, str | None] = {}  # where the bytes of a name are; None: as if it were gone
 
     def makedir(self, path: str) -> None:

@@ -1,0 +1,146 @@
+"""Flows of simulated daemons, drawn, and what each owes for an event."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from tests.simulation.ends import Clients, Peers
+from walflow.plan import Assembly, load
+from walflow.registry import connectors
+
+Between = tuple[str, ...]  # the buffers between clients and peers, one behind the other
+
+KINDS: Final[Mapping[str, str]] = {
+    "apart": 'wal with config = {{"path": "{path}", "chunk_size": {chunk}, "max_chunks": {chunks}{more}}} end',
+    "together": 'wal with config = {{"path": "{path}", "lanes": "together", "chunk_size": {chunk}, '
+    '"max_chunks": {chunks}{more}}} end',
+    "memory": 'memory with config = {{"max_elements": 200}} end',
+}
+PIPELINES: Final[Mapping[str, str]] = {
+    "all": "select event from in into out; select event from in into other;",
+    "odd": "select event from in into out; select event from in where event.n % 2 == 1 into other;",
+    "rows": "select event from in into out; select event from in into out; select event from in into other;",
+    "script": """
+      define script picky script match event of case %{ n == 7 } => event.none case _ => event end end;
+      create script picky;
+      select event from in into picky;
+      select event from picky into out; select event from picky into other; select event from picky/err into err;
+""",
+    "robin": """
+      define operator robin from qos::roundrobin with outputs = ["a", "b"] end;
+      create operator robin;
+      select event from in into robin;
+      select event from robin/a into out; select event from robin/b into other;
+""",
+    "batch": """
+      define operator three from generic::batch with count = 3, timeout = 100000000 end;
+      create operator three;
+      select event from in into three; select event from three into out; select event from three into other;
+""",
+}
+NEAR: Final = "near"
+FAR: Final = "far"
+DEAD: Final = "dead"
+
+
+class Shape(NamedTuple):
+    """`between`: names of `KINDS`. `pipeline`: of `PIPELINES`. `err`: whether anything is linked to it."""
+
+    between: Between
+    pipeline: str
+    err: bool
+    clients: int = 1
+    attempts: int | None = None
+    chunk: int = 65536
+    chunks: int = 8
+
+    @property
+    def client_names(self) -> Sequence[str]:
+        return [f"client{number}" for number in range(self.clients)]
+
+    @property
+    def has_log(self) -> bool:
+        return bool(self.between) and self.between[0] != "memory"
+
+    def owes(self, number: int) -> Sequence[tuple[str, ...]]:
+        """For each outcome that the event must have, which peers may give it."""
+        if self.pipeline == "robin":
+            return [(NEAR, FAR)]
+        if self.pipeline == "script" and number == 7:
+            return [(DEAD,)] if self.err else []
+        return [(NEAR,)] if self.pipeline == "odd" and number % 2 == 0 else [(NEAR,), (FAR,)]
+
+    def times(self, peer: str) -> int:
+        """How often a peer gets an event if nothing goes wrong."""
+        return 2 if self.pipeline == "rows" and peer == NEAR else 1
+
+    def text(self) -> str:
+        attempts = f', "max_attempts": {self.attempts}' if self.attempts is not None else ""
+        logs = [
+            KINDS[kind].format(path=f"/log{number}", chunk=self.chunk, chunks=self.chunks, more=attempts)
+            for number, kind in enumerate(self.between)
+        ]
+        lines = [f"define connector between{number} from {one}; create connector between{number};"
+                 for number, one in enumerate(logs)]
+        lines += [f"create connector {name} from client;" for name in self.client_names]
+        way = [f"/connector/between{number}" for number in range(len(logs))]
+        if way:
+            lines += ["create pipeline first from pass; connect /pipeline/first to /connector/between0;"]
+            lines += [f"connect /connector/{name} to /pipeline/first;" for name in self.client_names]
+            for number in range(1, len(way)):
+                lines += [f"create pipeline middle{number} from pass;",
+                          f"connect {way[number - 1]} to /pipeline/middle{number};",
+                          f"connect /pipeline/middle{number} to {way[number]};"]
+            lines += [f"connect {way[-1]} to /pipeline/split;"]
+        else:
+            lines += [f"connect /connector/{name} to /pipeline/split;" for name in self.client_names]
+        if self.err:
+            lines += ["create connector dead from peer; create pipeline letters from pass;",
+                      "connect /pipeline/letters to /connector/dead; connect /pipeline/split/err to /pipeline/letters;"]
+            erring = [NEAR, FAR, *(f"between{number}" for number in range(len(logs)))]
+            lines += [f"connect /connector/{name}/err to /pipeline/letters;" for name in erring]
+        return HEAD.format(pipeline=PIPELINES[self.pipeline], rest="\n  ".join(lines))
+
+
+HEAD: Final = """
+define flow main
+flow
+  define pipeline pass pipeline select event from in into out end;
+  define pipeline split into out, other, err pipeline {pipeline} end;
+  define connector client from client;
+  define connector peer from peer with codec = "json" end;
+  create pipeline split;
+  create connector near from peer; create connector far from peer;
+  connect /pipeline/split/out to /connector/near; connect /pipeline/split/other to /connector/far;
+  {rest}
+end;
+deploy flow main;
+"""
+
+
+def drawn(dice: Random) -> Shape:
+    between = dice.choice([("apart",), ("apart",), ("apart",), ("together",), ("memory",), ("apart", "apart"), ()])
+    chunk, chunks = dice.choice([(4096, 4), (16384, 4), (65536, 2), (65536, 8)])
+    return Shape(
+        between,
+        dice.choice(list(PIPELINES)),
+        dice.random() < 0.6,
+        dice.choice([1, 1, 2]),
+        dice.choice([None, None, 1, 3]) if "memory" not in between else None,
+        chunk,
+        chunks,
+    )
+
+
+@cache
+def assembled(shape: Shape) -> Assembly:
+    """Compiled once, and used by all stories of that shape."""
+    with TemporaryDirectory() as directory:
+        file = Path(directory, "flow.troy")
+        file.write_text(shape.text())
+        assembly, found = load([file], {**connectors(), "client": Clients, "peer": Peers})
+    assert assembly is not None, "\n".join(map(str, found))
+    return assembly

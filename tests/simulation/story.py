@@ -1,0 +1,298 @@
+"""A story: a flow, what its clients send, and what happens to the machine and to the peers. It is drawn from a seed,
+and it is a value: what was found is kept as a story, not as a seed.
+
+At its end all is well again, for 120 seconds of virtual time. Then it is judged: each event that a client got acked
+has the outcomes that the flow owes, once where nothing was started again; nothing is left; all breakers are closed.
+"""
+
+import asyncio
+import errno
+import signal
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from typing import Final, NamedTuple, NoReturn
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from tests.simulation.ends import Mood, Outside, outside
+from tests.simulation.flows import DEAD, FAR, NEAR, Shape, assembled, drawn
+from walflow.testing.simulation import Life, Lives, Machine, SimulatedLoop, now_running
+
+HEALS_WITHIN: Final = 120.0  # seconds
+STOPS_WITHIN: Final = 60.0  # a drain takes ten
+LOOKS: Final = 0.25
+TRICKLES: Final = 5.0  # seconds between two events, at the end
+IN_A_ROW: Final = 4  # looks at which nothing is left
+EVENTS: Final = 60  # of a client, at least
+MOODS: Final[tuple[Mood, ...]] = ("away", "silent", "busy")
+
+
+class Broken(AssertionError):
+    """A promise was."""
+
+
+class Step(NamedTuple):
+    """`what`: one of `Teller`'s. `value`: seconds, or how much. `where`: a peer, or an operation of the disk."""
+
+    what: str
+    value: float = 0.0
+    where: str = ""
+
+
+class Story(NamedTuple):
+    """`chance`: seeds what the steps do not say, such as how long a call of the disk takes. `poison`: events that a
+    peer refuses for ever; `chokes`: events on which it fails a whole block, for ever."""
+
+    shape: Shape
+    steps: tuple[Step, ...]
+    chance: int = 0
+    events: int = EVENTS
+    poison: tuple[int, ...] = ()
+    chokes: tuple[int, ...] = ()
+
+
+class Told(NamedTuple):
+    """What a story came to: how much it was, for the table of costs."""
+
+    seconds: float
+    turns: int
+    calls: int
+    delivered: int
+    lives: int
+
+
+def draw(seed: int) -> Story:
+    dice = Random(seed)
+    shape = drawn(dice)
+    steps: list[Step] = []
+    for _ in range(dice.randint(1, 10)):
+        steps.append(Step("wait", round(dice.expovariate(1.5), 3)))
+        what = dice.choice(
+            ["kill", "kill", "cut", "stop", "mood", "mood", "mood", "well", "slow", "hang", "full", "fail", "clock"]
+        )
+        match what:
+            case "mood":
+                steps.append(Step(dice.choice(MOODS), 0.0, dice.choice([NEAR, FAR] + [DEAD] * shape.err)))
+            case "well":
+                steps.append(Step("well", 0.0, dice.choice([NEAR, FAR])))
+            case "slow":
+                steps.append(Step("slow", dice.choice([10.0, 100.0, 1000.0])))
+            case "hang":
+                steps.append(Step("hang", 0.0, dice.choice(["sync", "read", "sync_directory"])))
+            case "fail":
+                steps.append(Step("fail", dice.choice([50, 500]), dice.choice(["read", "allocate", "sync_directory"])))
+            case "full":
+                steps.append(Step("full", dice.choice([0.0, 100.0, 3000.0])))
+            case "clock":
+                steps.append(Step("clock", dice.choice([-3600.0, -5.0, 5.0, 3600.0])))
+            case _:
+                steps.append(Step(what))
+        if dice.random() < 0.4:
+            steps += [Step("wait", round(dice.expovariate(1.0), 3)), Step("clear")]
+    poison = tuple(dice.sample(range(EVENTS), dice.choice([0, 0, 0, 1, 5])))
+    gives_up = shape.has_log and shape.attempts is not None
+    chokes = tuple(dice.sample(range(EVENTS), 1)) if gives_up and dice.random() < 0.3 else ()
+    return Story(shape, tuple(steps), seed, dice.choice([EVENTS, EVENTS, 300]), poison, chokes)
+
+
+class Teller:
+    """Tells one story."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.dice = Random(story.chance)
+        self.loop = SimulatedLoop(self.dice, Lives())
+        shape = story.shape
+        peers = [NEAR, FAR, *([DEAD] if shape.err else [])]
+        self.outside = Outside(self.dice, shape.client_names, peers)
+        self.lives = 0
+        self.lines: deque[EventDict] = deque(maxlen=200)  # the last that were logged, of all lives
+        self.dropped = 0  # events that were rejected where nothing is linked to err, in lives that are over
+        for client in self.outside.clients.values():
+            client.wants = story.events
+        for name in (NEAR, FAR):
+            self.outside.peers[name].poison = frozenset(story.poison)
+            self.outside.peers[name].chokes = frozenset(story.chokes)
+
+    def run(self) -> Told:
+        """Raises Broken, or what was raised on the way."""
+        token = outside.set(self.outside)
+        try:
+            with captured(self.lines):
+                asyncio.set_event_loop(None)
+                return self.loop.run_until_complete(self._tell())
+        finally:
+            outside.reset(token)
+            self.loop.close()
+
+    async def _tell(self) -> Told:
+        self.machine = Machine(self.loop, self.dice)
+        self.life = self._start()
+        try:
+            for step in self.story.steps:
+                await self._do(step)
+                if not self.life.alive:  # it has ended by itself, as a service's supervisor sees it
+                    self._restart()
+            self._heal()
+            await self._until_all_is_done()
+            self.judge()
+        finally:
+            self._count_dropped()
+            self.machine.kill(self.life)
+        got = sum(peer.got.total() + peer.letters.total() for peer in self.outside.peers.values())
+        return Told(self.loop.time(), self.loop.turns, self.machine.weather.calls, got, self.lives)
+
+    def _start(self) -> Life:
+        self.lives += 1
+        return self.machine.start(assembled(self.story.shape))
+
+    def _restart(self) -> None:
+        self._count_dropped()
+        self.machine.kill(self.life)
+        self.life = self._start()
+
+    # the steps
+
+    async def _do(self, step: Step) -> None:
+        weather = self.machine.weather
+        match step.what:
+            case "wait":
+                await asyncio.sleep(step.value)
+            case "kill":
+                self._restart()
+            case "cut":
+                self._count_dropped()
+                self.machine.cut()
+                self.life = self._start()
+            case "stop":
+                self.life.tell(signal.SIGTERM)
+                await self._stopped()
+                self._restart()
+            case "away" | "silent" | "busy" | "well":
+                if step.where in self.outside.peers:
+                    self.outside.peers[step.where].becomes(step.what)
+            case "slow":
+                weather.slow = step.value
+            case "hang":
+                weather.hangs |= {step.where}
+            case "fail":
+                weather.fails[step.where] = (errno.ENOSPC if step.where == "allocate" else errno.EIO, int(step.value))
+            case "full":
+                self.machine.full(int(step.value))
+            case "clock":
+                self.machine.clocks.turn(step.value)
+            case "clear":
+                self._heal()
+            case unknown:
+                raise ValueError(unknown)
+
+    async def _stopped(self) -> None:
+        """A supervisor kills what has not stopped in time, which only a call that hangs excuses."""
+        try:
+            async with asyncio.timeout(STOPS_WITHIN):
+                await self.life.ended.wait()
+        except TimeoutError:
+            if not self.machine.weather.hangs:
+                raise Broken(f"it has not stopped within {STOPS_WITHIN:.0f} s") from None
+
+    def _heal(self) -> None:
+        self.machine.weather.clear()
+        self.machine.full(None)
+        for peer in self.outside.peers.values():
+            peer.becomes("well")
+
+    async def _until_all_is_done(self) -> None:
+        end = self.loop.time() + HEALS_WITHIN
+        looks, left, more = 0, "", 0.0
+        while looks < IN_A_ROW and self.loop.time() < end:
+            await asyncio.sleep(LOOKS)
+            if not self.life.alive:
+                self._restart()
+            if self.story.chokes and self.loop.time() > more:
+                # an attempt counts only where others get through
+                next(iter(self.outside.clients.values())).wants += 1
+                more = self.loop.time() + TRICKLES
+            left = self.left()
+            looks = 0 if left else looks + 1
+        if looks < IN_A_ROW:
+            raise Broken(f"{HEALS_WITHIN:.0f} s after all is well: {left}")
+
+    def left(self) -> str:
+        """What is not done yet; empty: nothing."""
+        waiting = [client for client in self.outside.clients.values() if not client.done]
+        if waiting:
+            return f"{waiting}"
+        for nodes in self.life.daemon.nodes.connectors:
+            source = nodes.source
+            for one in source.lanes.values() or [source]:
+                if one.outlet is not None and one.outlet.waiting():
+                    return f"{one.name} has {one.outlet.waiting()} events"
+            if nodes.sink.linked and nodes.sink.triggered():
+                return f"{nodes.sink.name} takes nothing: {nodes.sink.reason}"
+            if not nodes.health.ready:
+                return f"{nodes.name} is {nodes.health.state}: {nodes.health.why}"
+        return ""
+
+    # the judge
+
+    def judge(self) -> None:
+        shape = self.story.shape
+        uncounted = self.dropped + self._rejected() if not shape.err else 0
+        once = self.lives == 1 and bool(shape.between)
+        if self.lives > 1 and "memory" in shape.between:  # what it had acked ended with the process
+            return
+        for name, client in self.outside.clients.items():
+            for number in range(client.wants):
+                for owed in shape.owes(number):
+                    wanted = min(shape.times(peer) for peer in owed)
+                    got = sum(self.outside.peers[peer].got[name, number] for peer in owed)
+                    letters = sum(self._letters(peer, name, number) for peer in owed)
+                    if got + letters * wanted >= wanted:  # a letter is about all that was made of the event
+                        if once and client.sent[number] == 1 and (got > wanted or letters > wanted):
+                            raise Broken(f"event {number} of {name} came to {owed} {got} times, {letters} as letters")
+                    elif uncounted:
+                        uncounted -= 1
+                    else:
+                        raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
+
+    def _letters(self, peer: str, client: str, number: int) -> int:
+        """How often it was told that this peer lacks the event."""
+        if not self.story.shape.err:
+            return 0
+        letters = self.outside.peers[DEAD].letters
+        return letters[peer, client, number] + letters["", client, number]
+
+    def _rejected(self) -> int:
+        return 4 * self.life.counts().get("rejected_events_total", 0)
+
+    def _count_dropped(self) -> None:
+        self.dropped += self._rejected()
+
+
+@contextmanager
+def captured(lines: "deque[EventDict]") -> Iterator[None]:
+    """What daemons log goes to their lives."""
+
+    def keep(_logger: WrappedLogger, level: str, entry: EventDict) -> NoReturn:
+        life = now_running()
+        line = {"level": level, **entry}
+        if life is not None and life.alive:
+            life.lines.append(line)
+            lines.append(line)
+        raise structlog.DropEvent
+
+    before: Mapping[str, object] = structlog.get_config()
+    structlog.configure(processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(20))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)  # type: ignore[arg-type]
+
+
+def tell(story: Story) -> Told:
+    return Teller(story).run()
+
+

@@ -1,0 +1,8 @@
+"""A whole daemon in a simulated world, under one seed: see `machine`."""
+
+from walflow.testing.simulation.life import Life, Lives, now_running
+from walflow.testing.simulation.loop import SimulatedLoop, StandsStill
+from walflow.testing.simulation.machine import Machine, Weather
+from walflow.testing.simulation.strands import Gone
+
+__all__ = ["Gone", "Life", "Lives", "Machine", "SimulatedLoop", "StandsStill", "Weather", "now_running"]

@@ -1,0 +1,207 @@
+"""One process of a daemon: from its start until it has ended, was killed, or the power was cut.
+
+All that runs for it runs in a context that knows it. So a kill finds what it has under way: calls and timers of the
+loop, which are taken from it; jobs, whose calls of the disk never return; tasks, which are closed and must not do
+anything more: a disk and ends that are asked for it answer `Gone`.
+"""
+
+import asyncio
+import contextvars
+import gc
+import signal
+import warnings
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, NoReturn
+from weakref import WeakSet
+
+from structlog.typing import EventDict
+
+from walflow.plan import Assembly
+from walflow.runtime.daemon import Daemon, Settings
+from walflow.runtime.jobs import Ended, LongJobs
+from walflow.testing.simulation.loop import ErrorHandler, SimulatedLoop
+from walflow.testing.simulation.strands import Gone, StrandWorker
+from walflow.world import World, entered
+
+CLOSES: int = 20  # times a coroutine may await once more when it is closed
+
+_running: ContextVar["Life | None"] = ContextVar("life", default=None)
+
+
+def now_running() -> "Life | None":
+    """The process that calls; None: it is the story."""
+    return _running.get()
+
+
+class Life:
+    """`exit_code`: None while it runs, and after a kill. `lines`: what it has logged."""
+
+    def __init__(
+        self, loop: SimulatedLoop, world: World, assembly: Assembly, settings: Settings, wait: Callable[[], float]
+    ) -> None:
+        self.loop = loop
+        self.alive = True
+        self.exit_code: int | None = None
+        self.lines: list[EventDict] = []
+        self.counted: dict[str, int] | None = None  # what its counters came to, once it is gone
+        self.ended = asyncio.Event()
+        self.on_gone: list[Callable[[], None]] = []  # by whoever outside holds a part of it
+        self.on_error: ErrorHandler | None = None
+        self._wait = wait
+        self._workers: list[StrandWorker] = []
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._told: Mapping[signal.Signals, Callable[[], None]] = {}
+        self._story = contextvars.copy_context()
+        self._context = contextvars.copy_context()
+        self._context.run(self._begin, world, assembly, settings)
+
+    def __repr__(self) -> str:
+        state = "alive" if self.alive else "gone" if self.exit_code is None else f"ended with {self.exit_code}"
+        return f"<Life {state}, {len(self._tasks)} tasks>"
+
+    def _begin(self, world: World, assembly: Assembly, settings: Settings) -> None:
+        _running.set(self)
+        with entered(world):
+            self.daemon = Daemon(assembly, settings, process=self, jobs=LongJobs(self._worker))
+            self._main = self.loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        self.exit_code = await self.daemon.run()
+        self._story.copy().run(self.loop.call_soon, self._over)
+
+    def _over(self) -> None:
+        self.alive = False
+        self.ended.set()
+
+    def check(self) -> None:
+        """Raises Gone where it is over: nothing that it does reaches the world."""
+        if not self.alive:
+            raise Gone
+
+    def tell(self, number: signal.Signals) -> None:
+        if self.alive and number in self._told:
+            self._context.copy().run(self.loop.call_soon, self._told[number])
+
+    def kill(self) -> None:
+        """SIGKILL. Nothing of it runs afterwards: receipts that nobody settles any more fail as they are collected, and
+        that is here, where nothing comes of it."""
+        if self.counted is not None:
+            return
+        self.counted = self.counts()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            self._kill()
+        self.ended.set()
+
+    def _kill(self) -> None:
+        self.alive = False
+        for worker in self._workers:
+            worker.kill()
+        self.loop.drop(self._is_its)
+        closed: set[asyncio.Task[Any]] = set()
+        while rest := set(self._tasks) - closed:  # what is closed may begin others
+            for task in rest:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is destroyed on purpose
+                self._context.run(_close, task.get_coro())
+            closed |= rest
+        for forget in self.on_gone:
+            forget()
+        self.loop.drop(self._is_its)
+        del self.daemon, self._main
+        self._told, self.on_error = {}, None
+        self._workers.clear()
+        self.on_gone.clear()
+        self._context.run(gc.collect)
+
+    def _is_its(self, context: contextvars.Context | None) -> bool:
+        return context is not None and context.get(_running) is self
+
+    def handle(self, handler: ErrorHandler, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._context.copy().run(handler, loop, context)
+
+    def counts(self) -> dict[str, int]:
+        """Its counters, each summed over all components."""
+        if self.counted is not None:
+            return self.counted
+        found: dict[str, int] = {}
+        for name, _, value in self.daemon.metrics:
+            found[name] = found.get(name, 0) + value
+        return found
+
+    def run(self, call: Callable[[], object]) -> None:
+        """Something outside acts on it: a packet comes, a peer goes away."""
+        if self.alive:
+            self._context.copy().run(call)
+
+    def add_task(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.add(task)
+
+    def _worker(self, name: str, loop: asyncio.AbstractEventLoop, ended: Ended) -> StrandWorker:
+        worker = StrandWorker(name, loop, ended, self._wait)
+        self._workers.append(worker)
+        return worker
+
+    # walflow.runtime.process.Process
+
+    def listen(self, told: Mapping[signal.Signals, Callable[[], None]]) -> None:
+        self._told = told
+
+    def ignore(self) -> None:
+        self._told = {}
+
+    def has_started(self) -> None: ...
+
+    def end(self, code: int) -> NoReturn:
+        self.exit_code = code
+        self.alive = False
+        self._story.copy().run(self.loop.call_soon, self.kill)
+        raise Gone
+
+
+def _close(coroutine: Coroutine[Any, Any, Any] | Any) -> None:
+    """Unwinds it where it stands. What it awaits on the way never comes."""
+    try:
+        for _ in range(CLOSES):
+            coroutine.throw(Gone())
+    except BaseException:  # noqa: BLE001  # it has ended, and nobody asks how
+        return
+
+
+class Lives:
+    """`walflow.testing.simulation.loop.Owners`."""
+
+    def task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, Any],
+        context: contextvars.Context | None = None,
+    ) -> "asyncio.Task[Any]":
+        made = asyncio.Task(coroutine, loop=loop, context=context)
+        life = now_running() if context is None else context.get(_running)
+        if life is not None:
+            life.add_task(made)
+        return made
+
+    def gone(self, context: contextvars.Context | None) -> bool:
+        life = now_running() if context is None else context.get(_running)
+        return life is not None and not life.alive
+
+    def handler(self, handler: ErrorHandler | None) -> None:
+        life = now_running()
+        if life is not None:
+            life.on_error = handler
+
+    def error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Of a process it is handled as that says. An error of the story ends the loop."""
+        error = context.get("exception")
+        if isinstance(error, Gone):
+            return
+        at: contextvars.Context | None = getattr(context.get("handle"), "_context", None)
+        life = now_running() if at is None else at.get(_running)
+        if life is None:
+            raise error if isinstance(error, BaseException) else RuntimeError(str(context.get("message")))
+        if life.alive and life.on_error is not None:
+            with suppress(Gone):
+                life.handle(life.on_error, loop, context)

@@ -1,0 +1,119 @@
+"""A machine: its disk, its clocks and its chance outlive the processes on it, of which several may run at once.
+
+loop = SimulatedLoop(dice)
+machine = Machine(loop, dice)
+life = machine.start(assembly)
+… await asyncio.sleep(1) …
+life.kill()
+machine.start(assembly)
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from walflow.plan import Assembly
+from walflow.runtime.daemon import Settings
+from walflow.testing.cuts import power_cut
+from walflow.testing.disk import SimulatedDisk
+from walflow.testing.simulation.life import Life, now_running
+from walflow.testing.simulation.loop import SimulatedLoop
+from walflow.testing.simulation.strands import Strand, strand
+from walflow.world import World
+
+START_NS: Final = 1_700_000_000_000_000_000
+WAKES: Final = 50e-6  # seconds, on the average, until a thread has a processor
+TAKES: Final = {"sync": 1e-3, "sync_directory": 1e-3}  # seconds, on the average, a call of the disk
+QUICK: Final = 20e-6
+
+
+class MachineClocks:
+    """`walflow.clock.Clocks`: as the loop's time goes; `turn` sets the wall clock."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+        self._start_ns = START_NS
+
+    def wall_ns(self) -> int:
+        return self._start_ns + self.monotonic_ns()
+
+    def monotonic_ns(self) -> int:
+        return round(self._loop.time() * 1e9)
+
+    def turn(self, seconds: float) -> None:
+        """Forward, or back if it is less than 0."""
+        self._start_ns += round(seconds * 1e9)
+
+
+class Weather:
+    """What calls of the disk meet. `fails`: an errno for so many out of a thousand calls of an operation. `slow`: how
+    many times as long they take. `hangs`: operations that do not return until it is clear again."""
+
+    def __init__(self, loop: SimulatedLoop, dice: Random) -> None:
+        self.fails: dict[str, tuple[int, int]] = {}
+        self.slow = 1.0
+        self.hangs: frozenset[str] = frozenset()
+        self.calls = 0
+        self._loop = loop
+        self._dice = dice
+        self._hanging: list[Strand] = []
+
+    def clear(self) -> None:
+        self.fails, self.slow, self.hangs = {}, 1.0, frozenset()
+        hanging, self._hanging = self._hanging, []
+        for one in hanging:
+            self._loop.call_soon(one.resume)
+
+    def met(self, operation: str, path: str) -> int | None:
+        """`MemoryDisk.fault`."""
+        self.calls += 1
+        life = now_running()
+        if life is not None:
+            life.check()
+        one = strand()
+        if one is not None:
+            if operation in self.hangs:
+                self._hanging.append(one)
+            else:
+                takes = self._dice.expovariate(1 / TAKES.get(operation, QUICK)) * self.slow
+                self._loop.call_later(takes, one.resume)
+            one.pause()
+        number, often = self.fails.get(operation, (0, 0))
+        return number if often and self._dice.randrange(1000) < often else None
+
+
+class Machine:
+    def __init__(self, loop: SimulatedLoop, dice: Random) -> None:
+        self.loop = loop
+        self.dice = dice
+        self.disk = SimulatedDisk()
+        self.clocks = MachineClocks(loop)
+        self.weather = Weather(loop, dice)
+        self.lives: list[Life] = []
+        self.disk.fault = self.weather.met
+        self.disk.opener = now_running
+        self._wait: Callable[[], float] = lambda: dice.expovariate(1 / WAKES)
+
+    def start(self, assembly: Assembly, settings: Settings | None = None) -> Life:
+        """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say."""
+        world = World(self.disk, self.clocks, self.dice)
+        life = Life(self.loop, world, assembly, settings or Settings(), self._wait)
+        self.lives.append(life)
+        return life
+
+    def kill(self, life: Life) -> None:
+        """SIGKILL: what was written is in the page cache."""
+        life.kill()
+        self.lives.remove(life)
+        self.disk.let_go_of(life)
+
+    def cut(self) -> None:
+        """The power goes, and comes back: what was not synced may be there, or not, or in part."""
+        for life in self.lives:
+            life.kill()
+        self.lives.clear()
+        power_cut(self.disk, self.dice)
+
+    def full(self, free: int | None = 0) -> None:
+        """From now on there is room for so many bytes more; None: for all."""
+        self.disk.capacity = None if free is None else self.disk.used() + free

@@ -1,0 +1,59 @@
+"""What a daemon has from outside: a disk, clocks, and chance.
+
+They are those of the machine, unless a `World` is entered. Then all that runs in this context has that one, and so
+have the tasks and calls of an event loop that begin in it. So a simulation gives each daemon a
+world, and no constructor passes it on. A thread begins in no context: walflow's find the machine.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from random import Random, SystemRandom
+from typing import NamedTuple
+
+from walflow.clock import Clocks, SystemClock
+from walflow.disk import Disk, RealDisk
+
+
+class World(NamedTuple):
+    """`dice`: all that must differ from run to run, or from process to process."""
+
+    disk: Disk
+    clocks: Clocks
+    dice: Random
+
+
+MACHINE = World(RealDisk(), SystemClock(), SystemRandom())
+
+_current: ContextVar[World] = ContextVar("world", default=MACHINE)
+
+
+@contextmanager
+def entered(world: World) -> Generator[None]:
+    token = _current.set(world)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def disk() -> Disk:
+    return _current.get().disk
+
+
+def clocks() -> Clocks:
+    return _current.get().clocks
+
+
+def dice() -> Random:
+    return _current.get().dice
+
+
+def wall_ns() -> int:
+    """Nanoseconds since 1970, by the wall clock: it may be set."""
+    return _current.get().clocks.wall_ns()
+
+
+def monotonic() -> float:
+    """Seconds since some moment before the process began."""
+    return _current.get().clocks.monotonic_ns() / 1e9
