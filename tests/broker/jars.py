@@ -19,6 +19,13 @@ POM: Final = """\
   </dependencies>
 </project>
 """
+SETTINGS: Final = """\
+<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0">
+  <mirrors><mirror>
+    <id>central</id><mirrorOf>gcs-maven-central-mirror</mirrorOf><url>https://repo.maven.apache.org/maven2</url>
+  </mirror></mirrors>
+</settings>
+"""  # Spark's own pom asks a mirror first that not every network lets through
 COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 DEPENDENCY: Final = (
     "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
@@ -66,7 +73,10 @@ def fetched(directory: Path, dependencies: Iterable[tuple[str, str, str]], *more
         directory.mkdir(parents=True, exist_ok=True)
         pom = directory / "pom.xml"
         pom.write_text(POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in dependencies)))
-        command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), COPY, "-DincludeScope=runtime", *more]
+        settings = directory / "settings.xml"
+        settings.write_text(SETTINGS)
+        command = ["mvn", "--quiet", "--batch-mode", "--global-settings", str(settings), "--file", str(pom)]
+        command += [COPY, "-DincludeScope=runtime", *more]
         command.append(f"-DoutputDirectory={directory / 'jars'}")
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
         (directory / "complete").touch()

@@ -53,6 +53,30 @@ def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
     flow.close()
 
 
+def test_an_error_record_that_failed_comes_again_as_it_was() -> None:
+    """It said neither sink nor position, attempts nor cause the second time."""
+    flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 1')
+    flow.give(1)
+    flow.give(2)
+    far = flow.sinks["far"].node
+    poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
+    flow.sinks["far"].waiting.clear()
+    far.ack(good)
+    far.fail(poison, LOST)
+    flow.scheduler.advance(1.0)
+    flow.settle()
+    dead = flow.sinks["dead"]
+    dead.node.fail(dead.waiting.pop(), LOST)
+    flow.scheduler.advance(1.0)
+    first, again = dead.got
+    assert isinstance(first, dict)
+    assert first.keys() >= {"sink", "position", "attempts", "cause"}
+    assert again == first
+    flow.ack("dead")
+    flow.ack("near")
+    flow.close()
+
+
 def test_a_block_is_halved_in_its_lane_until_the_poison_event_is_alone() -> None:
     flow = Apart(FAN, ["near", "far"], config='"lanes": "apart", "max_attempts": 1')
     flow.give(*range(8))

@@ -1,7 +1,7 @@
 """What lies outside of a simulated daemon, with ledgers that outlive it: clients that send an event until it is acked,
 and peers that take events, refuse them, are away, or do not answer. The connectors between them and the daemon.
 
-An event is `{"n": 17, "from": "client"}`. A client numbers its own from 0.
+An event is `{"n": 17, "from": "client", "pad": ""}`. A client numbers its own from 0.
 """
 
 import asyncio
@@ -57,6 +57,7 @@ class Client:
     def __init__(self, name: str, dice: Random) -> None:
         self.name = name
         self.wants = 0
+        self.pad = ""  # of each event, to make it larger
         self.acked: set[int] = set()
         self.sent: Counter[int] = Counter()
         self._dice = dice
@@ -94,7 +95,7 @@ class Client:
         return numbers
 
     def _send(self, numbers: Sequence[int], out: Outlet, stream: StreamId, life: Life) -> bool:
-        data = LINES.join([JSON.encode({"n": number, "from": self.name}) for number in numbers])
+        data = LINES.join([JSON.encode({"n": number, "from": self.name, "pad": self.pad}) for number in numbers])
         receipt = Receipt(partial(self._settled, numbers, life), len(numbers))
         block = Block(stream, Frames(data, len(numbers), LINES), JSON, receipt, ingest_ns=wall_ns(), meta={})
         if not out.send(block):
@@ -288,5 +289,3 @@ class Peers(Connector):
             await asyncio.get_running_loop().create_future()
         finally:
             await sink.close()
-
-

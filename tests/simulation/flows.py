@@ -83,23 +83,29 @@ class Shape(NamedTuple):
             KINDS[kind].format(path=f"/log{number}", chunk=self.chunk, chunks=self.chunks, more=attempts)
             for number, kind in enumerate(self.between)
         ]
-        lines = [f"define connector between{number} from {one}; create connector between{number};"
-                 for number, one in enumerate(logs)]
+        lines = [
+            f"define connector between{number} from {one}; create connector between{number};"
+            for number, one in enumerate(logs)
+        ]
         lines += [f"create connector {name} from client;" for name in self.client_names]
         way = [f"/connector/between{number}" for number in range(len(logs))]
         if way:
             lines += ["create pipeline first from pass; connect /pipeline/first to /connector/between0;"]
             lines += [f"connect /connector/{name} to /pipeline/first;" for name in self.client_names]
             for number in range(1, len(way)):
-                lines += [f"create pipeline middle{number} from pass;",
-                          f"connect {way[number - 1]} to /pipeline/middle{number};",
-                          f"connect /pipeline/middle{number} to {way[number]};"]
+                lines += [
+                    f"create pipeline middle{number} from pass;",
+                    f"connect {way[number - 1]} to /pipeline/middle{number};",
+                    f"connect /pipeline/middle{number} to {way[number]};",
+                ]
             lines += [f"connect {way[-1]} to /pipeline/split;"]
         else:
             lines += [f"connect /connector/{name} to /pipeline/split;" for name in self.client_names]
         if self.err:
-            lines += ["create connector dead from peer; create pipeline letters from pass;",
-                      "connect /pipeline/letters to /connector/dead; connect /pipeline/split/err to /pipeline/letters;"]
+            lines += [
+                "create connector dead from peer; create pipeline letters from pass;",
+                "connect /pipeline/letters to /connector/dead; connect /pipeline/split/err to /pipeline/letters;",
+            ]
             erring = [NEAR, FAR, *(f"between{number}" for number in range(len(logs)))]
             lines += [f"connect /connector/{name}/err to /pipeline/letters;" for name in erring]
         return HEAD.format(pipeline=PIPELINES[self.pipeline], rest="\n  ".join(lines))

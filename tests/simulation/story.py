@@ -44,7 +44,8 @@ class Step(NamedTuple):
 
 class Story(NamedTuple):
     """`chance`: seeds what the steps do not say, such as how long a call of the disk takes. `poison`: events that a
-    peer refuses for ever; `chokes`: events on which it fails a whole block, for ever."""
+    peer refuses for ever; `chokes`: events on which it fails a whole block, for ever. `pad`: bytes by which each
+    event is larger."""
 
     shape: Shape
     steps: tuple[Step, ...]
@@ -52,6 +53,7 @@ class Story(NamedTuple):
     events: int = EVENTS
     poison: tuple[int, ...] = ()
     chokes: tuple[int, ...] = ()
+    pad: int = 0
 
 
 class Told(NamedTuple):
@@ -83,7 +85,9 @@ def draw(seed: int) -> Story:
             case "hang":
                 steps.append(Step("hang", 0.0, dice.choice(["sync", "read", "sync_directory"])))
             case "fail":
-                steps.append(Step("fail", dice.choice([50, 500]), dice.choice(["read", "allocate", "sync_directory"])))
+                steps.append(
+                    Step("fail", dice.choice([50, 500]), dice.choice(["read", "allocate", "sync_directory"]))
+                )
             case "full":
                 steps.append(Step("full", dice.choice([0.0, 100.0, 3000.0])))
             case "clock":
@@ -95,7 +99,7 @@ def draw(seed: int) -> Story:
     poison = tuple(dice.sample(range(EVENTS), dice.choice([0, 0, 0, 1, 5])))
     gives_up = shape.has_log and shape.attempts is not None
     chokes = tuple(dice.sample(range(EVENTS), 1)) if gives_up and dice.random() < 0.3 else ()
-    return Story(shape, tuple(steps), seed, dice.choice([EVENTS, EVENTS, 300]), poison, chokes)
+    return Story(shape, tuple(steps), seed, dice.choice([EVENTS, EVENTS, 300]), poison, chokes, dice.choice([0, 0, 100, 1000]))
 
 
 class Teller:
@@ -113,6 +117,7 @@ class Teller:
         self.dropped = 0  # events that were rejected where nothing is linked to err, in lives that are over
         for client in self.outside.clients.values():
             client.wants = story.events
+            client.pad = "x" * story.pad
         for name in (NEAR, FAR):
             self.outside.peers[name].poison = frozenset(story.poison)
             self.outside.peers[name].chokes = frozenset(story.chokes)
@@ -240,6 +245,7 @@ class Teller:
 
     def judge(self) -> None:
         shape = self.story.shape
+        self._judge_letters()
         uncounted = self.dropped + self._rejected() if not shape.err else 0
         once = self.lives == 1 and bool(shape.between)
         if self.lives > 1 and "memory" in shape.between:  # what it had acked ended with the process
@@ -257,6 +263,14 @@ class Teller:
                         uncounted -= 1
                     else:
                         raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
+
+    def _judge_letters(self) -> None:
+        """What is given up is what no peer could ever take: an outage makes no letter of a good event."""
+        bad = {*self.story.poison, *self.story.chokes}
+        for peer in self.outside.peers.values():
+            for about, client, number in peer.letters:
+                if about and number not in bad:
+                    raise Broken(f"event {number} of {client} was good, and {about} has given it up")
 
     def _letters(self, peer: str, client: str, number: int) -> int:
         """How often it was told that this peer lacks the event."""
@@ -294,5 +308,3 @@ def captured(lines: "deque[EventDict]") -> Iterator[None]:
 
 def tell(story: Story) -> Told:
     return Teller(story).run()
-
-

@@ -1,5 +1,6 @@
 """What a sender has in hand: positions of a source of events, and where they come from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -40,6 +41,7 @@ class InFlight(Generic[S]):
     sink: str = ""  # that failed it last
     cause: str = ""
     verdict: str = ""  # why it is rejected and not sent
+    told: Mapping[str, object] | None = None  # what its error record says beside that
 
     @property
     def count(self) -> int:

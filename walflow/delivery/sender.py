@@ -19,7 +19,6 @@ at most the events in flight get out of order.
 """
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
@@ -245,7 +244,7 @@ class Sender(Generic[S]):
 
     def _reject(self, part: InFlight[S], block: Block) -> None:
         if part.verdict:
-            self._out.reject(block, part.verdict)
+            self._out.reject(block, part.verdict, part.told or {})
             return
         place = self._supply.place(part)
         attempts = part.blame.counted
@@ -253,13 +252,8 @@ class Sender(Generic[S]):
         at = f" at {part.sink}" if part.sink else ""
         part.verdict = f"failed {times}{at}: {part.cause}{f' ({place})' if place else ''}"
         self._supply.given_up(part)
-        told: Mapping[str, object] = {
-            "sink": part.sink,
-            "position": part.first,
-            "attempts": attempts,
-            "cause": part.cause,
-        }
-        self._out.reject(block, part.verdict, told)
+        part.told = {"sink": part.sink, "position": part.first, "attempts": attempts, "cause": part.cause}
+        self._out.reject(block, part.verdict, part.told)
 
     # what becomes of it
 
@@ -324,6 +318,7 @@ class Sender(Generic[S]):
                 sink=" and ".join(sorted(named(sinks))),
                 cause=str(cause),
                 verdict=part.verdict,
+                told=part.told,
             )
             self._waiting.add(again)
         self._out.log.warning(

@@ -137,6 +137,9 @@ class Life:
 
     def add_task(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.add(task)
+        if not self.alive:  # it begins as the process goes
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is destroyed on purpose
+            task.get_coro().close()
 
     def _worker(self, name: str, loop: asyncio.AbstractEventLoop, ended: Ended) -> StrandWorker:
         worker = StrandWorker(name, loop, ended, self._wait)

@@ -1,0 +1,193 @@
+"""`python -m tests.simulation.bites`: faults that are put into the product on purpose, and how many stories it takes
+until one of them is noticed. A fault that no story notices is one that nobody looks for."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import Pool
+from typing import Annotated, Any, Final
+from unittest.mock import patch
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tests.simulation.shrink import why
+from tests.simulation.story import draw
+from walflow.delivery.failed_parts import FailedParts
+from walflow.delivery.pump import Pump
+from walflow.delivery.sender import Sender
+from walflow.delivery.sink_record import SinkRecord
+from walflow.delivery.writer import LogSink
+from walflow.errors import DiskFull
+from walflow.nodes.rejects import ErrPort
+from walflow.nodes.sink import SinkNode
+from walflow.nodes.window import SendWindow
+from walflow.operators import roundrobin
+from walflow.outage import Blame
+from walflow.receipt import Receipt
+from walflow.runtime.loop import LoopScheduler
+from walflow.sinks import JobEnd
+from walflow.sinks.engine import SinkEngine
+from walflow.wal.commit import Commit
+from walflow.wal.directory import Directory
+from walflow.wal.log import Log
+from walflow.wal.marks import Mark, Marks
+
+Fault = Callable[[], AbstractContextManager[object]]
+FIRST: Final = 1_000_000  # the seed of the first story, which `soak` never tells
+
+
+def instead(owner: type, name: str, value: Callable[..., Any]) -> Fault:
+    return lambda: patch.object(owner, name, value)
+
+
+def nothing(*_: object, **__: object) -> None: ...
+
+
+def false(*_: object, **__: object) -> bool:
+    return False
+
+
+def true(*_: object, **__: object) -> bool:
+    return True
+
+
+def around(owner: type, name: str, wrong: Callable[..., Any]) -> Fault:
+    """`wrong` gets the right one first."""
+    right = getattr(owner, name)
+    return lambda: patch.object(owner, name, lambda *args, **kwargs: wrong(right, *args, **kwargs))
+
+
+def _ack(receipt: Receipt, cause: BaseException, done: int = 0, sink: str | None = None) -> None:
+    receipt.ack(sink)
+
+
+def _joined(right: Callable[..., None], receipt: Receipt, part: Receipt, *link: Any) -> None:
+    part.cause = None
+    part._failed = None
+    right(receipt, part, *link)
+
+
+def _gives_back(window: SendWindow, size: int) -> None:
+    window.inflight -= size
+
+
+def _vanishes(port: ErrPort, block: Any, reasons: object, details: object = None) -> None:
+    block.receipt.ack(port.name)
+
+
+def _without_again(pump: Pump) -> None:
+    if not pump._running:
+        pump._running = True
+        try:
+            pump._work()
+        finally:
+            pump._running = False
+
+
+def _full_is_written(right: Callable[..., JobEnd], sink: LogSink, job: Any, error: BaseException | None) -> JobEnd:
+    if isinstance(error, DiskFull):
+        job.commit.flushed, error = True, None
+    return right(sink, job, error)
+
+
+def _one_more(right: Callable[..., object], mark: Mark, first: int, last: int) -> object:
+    return right(mark, first, last + 1)
+
+
+def _begins_at_the_end(right: Callable[[Log], None], log: Log) -> None:
+    right(log)
+    log.acked = Marks(log.durable)
+
+
+def _loses_errors(scheduler: LoopScheduler, done: Callable[[None], None], error: object) -> None:
+    scheduler._call(lambda: done(None))
+
+
+def _flushed(commit: Commit) -> None:
+    commit.flushed = True
+
+
+def _acked_as_it_is_taken(right: Callable[..., None], sink: LogSink, block: Any) -> None:
+    receipt = block.receipt
+    block.receipt = Receipt(lambda other: None, receipt.count)
+    receipt.ack(None)
+    right(sink, block)
+
+
+def _settled_there(robin: Any, receipt: Any) -> None:
+    receipt.ref.block.receipt.ack(robin._name)
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    "a commit is not synced": instead(Directory, "sync", nothing),
+    "names are not synced": instead(Directory, "sync_names", nothing),
+    "a commit is not written": instead(Commit, "flush", _flushed),
+    "the last record of a commit is not marked": instead(Commit, "seal", nothing),
+    "an event is acked as the log takes it": around(LogSink, "accept", _acked_as_it_is_taken),
+    "what a full disk did not take counts as written": around(LogSink, "outcomes", _full_is_written),
+    "a start goes on behind all that is there": around(Log, "_start", _begins_at_the_end),
+    "a lane acks one event more": around(Mark, "ack", _one_more),
+    "a fail counts as an ack": instead(Receipt, "fail", _ack),
+    "a part that failed counts as acked in its whole": around(Receipt, "join", _joined),
+    "what failed is forgotten": instead(FailedParts, "add", nothing),
+    "no timer is set for what failed": instead(Sender, "_arm", nothing),
+    "an attempt counts in an outage": instead(Blame, "suspects", true),
+    "no attempt ever counts": instead(Blame, "suspects", false),
+    "after an outage nothing is due at once": instead(FailedParts, "all_due", nothing),
+    "an outage is never over": instead(SinkRecord, "took", false),
+    "a rejected event is acked without a letter": instead(ErrPort, "hand_on", _vanishes),
+    "a breaker stays shut": instead(SinkEngine, "_well", nothing),
+    "a sink's breaker opens no gate": instead(SinkNode, "_restore", nothing),
+    "a window stays shut": instead(SendWindow, "give_back", _gives_back),
+    "a pump that is asked while it runs does not run again": instead(Pump, "now", _without_again),
+    "a pump leaves the rest of a turn": instead(Pump, "later", nothing),
+    "a job's error is lost": instead(LoopScheduler, "_done", _loses_errors),
+    "what one output of a round robin failed is settled": instead(roundrobin._RoundRobin, "_settled", _settled_there),
+}
+
+
+@contextmanager
+def with_fault(name: str) -> Iterator[None]:
+    with FAULTS[name]():
+        yield
+
+
+def found(name: str, most: int) -> tuple[int, str]:
+    """After how many stories, and what broke; 0: after none of so many."""
+    gc.collect()
+    gc.freeze()
+    for number in range(most):
+        story = draw(FIRST + number)
+        with with_fault(name):
+            broken = why(story)
+        if broken:
+            return number + 1, broken
+    return 0, ""
+
+
+def _found(asked: tuple[str, int]) -> tuple[str, int, str]:
+    return asked[0], *found(*asked)
+
+
+def main(
+    most: Annotated[int, typer.Option(min=1, help="Stories for each fault.")] = 500,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    only: Annotated[str, typer.Option(help="Faults whose name contains this.")] = "",
+) -> None:
+    """Prints which fault is noticed after how many stories. Exits with 1 where one is not."""
+    table = Table("fault", "stories", "what was noticed")
+    missed = 0
+    with Pool(jobs) as pool:
+        for name, stories, broken in pool.imap(
+            _found, [(name, most) for name in FAULTS if only in name], chunksize=1
+        ):
+            missed += not stories
+            table.add_row(name, str(stories or f"none of {most}"), broken.replace("\n", " ")[:70])
+    Console(width=150).print(table)
+    raise typer.Exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)
