@@ -43,8 +43,9 @@ nightly: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog 
 touched: $(VENV)/.lint chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto postgres ## of nightly what a change touches, the nearest first, for BUDGET=480 seconds; WALFLOW_BASE=main: what differs from that
 	@$(RUN) -m tests.nightly --touched --seconds $(or $(BUDGET),480) --jobs $(or $(JOBS),3) $(ARGS)
 
-soak: $(VENV)/.test java ## power cuts for MINUTES=10, goes on where it ended; then the tests that take long
+soak: $(VENV)/.test java ## power cuts for MINUTES=10, stories of whole daemons for as long, each goes on where it ended; then the tests that take long
 	@$(RUN) -m tests.proof.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1)
+	@$(RUN) -m tests.simulation.soak --minutes $(or $(MINUTES),10) --jobs $(or $(JOBS),1)
 	@$(RUN) -m pytest -m soak $(ARGS)
 
 mutation: $(VENV)/.test ## do the tests bite? the log is changed in 900 places, one by one; goes on where it ended

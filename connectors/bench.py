@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import ClassVar, Final, Protocol, Self, cast
@@ -34,6 +33,7 @@ from walflow import (
     lacks,
 )
 from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
+from walflow.world import wall_ns
 
 try:
     from hdrh.histogram import HdrHistogram  # pyright: ignore[reportMissingTypeStubs]  # has no types
@@ -276,7 +276,7 @@ class Measuring:
     def accept(self, block: Block) -> None:
         now = self._time()
         if now >= self._begin and (self._limit is None or self.count < self._limit):
-            self.record(time.time_ns() - block.ingest_ns, block.frames.count)
+            self.record(wall_ns() - block.ingest_ns, block.frames.count)
             self._bytes += len(block.frames.data)
             self._end = now
             if self._limit is not None and self.count >= self._limit:

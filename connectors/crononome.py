@@ -5,7 +5,6 @@ machine that has slept are noticed. Times that passed meanwhile make one event f
 """
 
 import re
-import time
 from asyncio import get_running_loop
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from walflow import CodecUse, Connector, Guarantee, Inlet, Outlet, Ports, Risk, Stream, Timer, Traits
-from walflow.world import wall_ns
+from walflow.world import wall_seconds
 
 LOOK: Final = 1.0  # seconds between looks at the clock
 SET_BACK: Final = 60.0  # seconds; a clock that goes back less is being trimmed, and repeats no event
@@ -66,7 +65,7 @@ class Crononome(Connector):
     _next_id: int = PrivateAttr(default=0)  # outlives a run: ids count per process
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
-        now = wall_ns() / 1e9
+        now = wall_seconds()
         ended = [entry.name for entry in self.entries if Times(entry.expr).after(now) is None]
         return Guarantee(
             source="no event is made for a time at which the flow accepts none. After the machine has slept, each "
@@ -135,7 +134,7 @@ def _is_plain(field: str, number: int) -> bool:
 class Ringing:
     """One run. `wall`: seconds since 1970."""
 
-    def __init__(self, crononome: Crononome, out: Outlet, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, crononome: Crononome, out: Outlet, wall: Callable[[], float] = wall_seconds) -> None:
         self._crononome = crononome
         self._out = out
         self._wall = wall

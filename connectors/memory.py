@@ -229,5 +229,8 @@ class Buffer(SinkWork[StoredBlock]):
 
     def given_up(self, part: InFlight[BlockEvents]) -> None: ...
 
+    def is_held_up(self, events: int, *, passed: bool) -> bool:
+        return passed and self.buffering.is_full and self.events <= events
+
     def place(self, part: InFlight[BlockEvents]) -> str:
         return ""

@@ -210,7 +210,9 @@ class RunningLog:
     def __init__(self, config: Wal, log: Log, inlet: Inlet, out: Outlet, arriving: Arriving | None = None) -> None:
         tags = Tags()
         self.checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self.writer.room())
-        self.reader = LogSource(log, out, tags, self.checkpoints, config.max_attempts, config.read_count)
+        self.reader = LogSource(
+            log, out, tags, self.checkpoints, config.max_attempts, config.read_count, self.is_full
+        )
         self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
         self._measure = measure(log, inlet, self.reader)
         on_commit = self._written if config.sync == "interval" else self._measure
@@ -237,6 +239,9 @@ class RunningLog:
         self.writer.stop()
         self.syncing.stop()
         self.checkpoints.stop()
+
+    def is_full(self) -> bool:
+        return self.writer.is_full
 
     def _written(self, commit: Commit) -> None:
         self._measure(commit)

@@ -54,6 +54,11 @@ def wall_ns() -> int:
     return _current.get().clocks.wall_ns()
 
 
+def wall_seconds() -> float:
+    """Seconds since 1970, by the wall clock."""
+    return wall_ns() / 1e9
+
+
 def monotonic() -> float:
     """Seconds since some moment before the process began."""
     return _current.get().clocks.monotonic_ns() / 1e9

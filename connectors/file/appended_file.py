@@ -7,7 +7,6 @@ file and never before it. The file may have been renamed since: it is looked for
 """
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -30,7 +29,7 @@ from connectors.file.recovery import (
 from connectors.file.sidecar import Sidecar, State
 from walflow import WrittenPositions
 from walflow.files import Disk
-from walflow.world import wall_ns
+from walflow.world import monotonic, wall_ns
 
 COPY_BYTES: Final = 1 << 20
 ASIDE: Final = ".walflow-cut-"
@@ -55,7 +54,7 @@ class AppendedFile(Output):
         *,
         sync: bool,
         boot: Callable[[], str] = boot_id,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(path, disk, sync=sync, empty=False, clock=clock)
         self._boot = boot()

@@ -11,6 +11,7 @@ from typing import Final
 
 from walflow import Block, WalflowError, WrittenPositions
 from walflow.files import Disk, Landed
+from walflow.world import monotonic
 
 MODE: Final = 0o666  # less the umask, as any program's output
 ATTEMPTS: Final = 3  # to write a batch that another process takes away
@@ -62,7 +63,7 @@ class Output:
     remembers = False
 
     def __init__(
-        self, path: str, disk: Disk, *, sync: bool, empty: bool, clock: Callable[[], float] = time.monotonic
+        self, path: str, disk: Disk, *, sync: bool, empty: bool, clock: Callable[[], float] = monotonic
     ) -> None:
         self.path = path
         self.size = 0

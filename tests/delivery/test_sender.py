@@ -72,6 +72,9 @@ class Lines:
 
     def given_up(self, part: InFlight[None]) -> None: ...
 
+    def is_held_up(self, events: int, *, passed: bool) -> bool:
+        return False
+
     def place(self, part: InFlight[None]) -> str:
         return ""
 

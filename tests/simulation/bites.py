@@ -143,6 +143,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "a window stays shut": instead(SendWindow, "give_back", _gives_back),
     "a pump that is asked while it runs does not run again": instead(Pump, "now", _without_again),
     "a pump leaves the rest of a turn": instead(Pump, "later", nothing),
+    "an event that fills a log alone never counts": instead(Sender, "_holds_up", false),
     "a job's error is lost": instead(LoopScheduler, "_done", _loses_errors),
     "what one output of a round robin failed is settled": instead(roundrobin._RoundRobin, "_settled", _settled_there),
 }

@@ -1,5 +1,5 @@
-"""What lies outside of a simulated daemon, with ledgers that outlive it: clients that send an event until it is acked,
-and peers that take events, refuse them, are away, or do not answer. The connectors between them and the daemon.
+"""What lies outside of a simulated daemon, with ledgers that outlive it: clients that send an event until it is
+acked, and peers that take events, refuse them, are away, or do not answer. And the connectors to them.
 
 An event is `{"n": 17, "from": "client", "pad": ""}`. A client numbers its own from 0.
 """

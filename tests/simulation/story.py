@@ -99,7 +99,9 @@ def draw(seed: int) -> Story:
     poison = tuple(dice.sample(range(EVENTS), dice.choice([0, 0, 0, 1, 5])))
     gives_up = shape.has_log and shape.attempts is not None
     chokes = tuple(dice.sample(range(EVENTS), 1)) if gives_up and dice.random() < 0.3 else ()
-    return Story(shape, tuple(steps), seed, dice.choice([EVENTS, EVENTS, 300]), poison, chokes, dice.choice([0, 0, 100, 1000]))
+    return Story(
+        shape, tuple(steps), seed, dice.choice([EVENTS, EVENTS, 300]), poison, chokes, dice.choice([0, 0, 100, 1000])
+    )
 
 
 class Teller:

@@ -89,6 +89,11 @@ class Supply(Protocol[S]):
         """It is rejected."""
         ...
 
+    def is_held_up(self, events: int, *, passed: bool) -> bool:
+        """Whether newer events wait for room that these hold, which are all that is left, and which others have
+        passed: in this run (`passed`), or as far as it has kept."""
+        ...
+
     def place(self, part: InFlight[S]) -> str:
         """Where the event came from, for the reason in its error record; "" if nothing is known."""
         ...

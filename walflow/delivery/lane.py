@@ -22,7 +22,7 @@ from walflow.wal import Log, Mark, Record
 
 class Lane:
     """`mark`: what its sinks have acked. `window`: bytes that may be sent and not acked. A lane knows nothing of the
-    others. `found_gaps` is called after each read."""
+    others. `found_gaps` is called after each read. `is_full`: whether the log takes no events now."""
 
     def __init__(
         self,
@@ -35,8 +35,10 @@ class Lane:
         window: int,
         limits: SendLimits,
         found_gaps: Callable[[], None],
+        is_full: Callable[[], bool],
     ) -> None:
         self._log = log
+        self._is_full = is_full
         self._mark = mark
         self._out = out
         self._place = LanePlace(log, mark)
@@ -167,6 +169,11 @@ class Lane:
 
     def given_up(self, part: InFlight[LogEvents]) -> None:
         self._outcomes.rejected(part.size)
+
+    def is_held_up(self, events: int, *, passed: bool) -> bool:
+        left = self.backlog()
+        passed = passed or self._log.durable - self._mark.low > left
+        return passed and left <= events and self._is_full()
 
     def place(self, part: InFlight[LogEvents]) -> str:
         return f"position {part.first}"

@@ -132,6 +132,9 @@ class Resending:
 
     def given_up(self, part: InFlight[Batches]) -> None: ...
 
+    def is_held_up(self, events: int, *, passed: bool) -> bool:
+        return passed and self._bytes >= self._out.window
+
     def place(self, part: InFlight[Batches]) -> str:
         metas = part.source.metas
         return part.source.owner.place(metas[part.first - part.source.first]) if metas is not None else ""

@@ -9,8 +9,9 @@ itself, with what is known of who has it. Three rules say when (decision 0047):
   holds its own bytes alone.
 - *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one
   old part at a time, with waits that grow. Once it takes something, all goes on.
-- *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since. So an
-  outage uses up no attempts. After `attempts` counted failures the event is rejected.
+- *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since, or,
+  after half a minute, if newer ones wait for the room that only such events hold. So an outage uses up no attempts.
+  After `attempts` counted failures the event is rejected.
 
 What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
 
@@ -33,9 +34,7 @@ from walflow.receipt import Outcome, Receipt, named, runs
 
 S = TypeVar("S")
 
-ORDERLY: Final = (
-    12  # failures, about half a minute: so often newer events wait for what failed because its peer was away
-)
+ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
@@ -289,7 +288,7 @@ class Sender(Generic[S]):
         """Events `start` to `stop` of the part have failed."""
         sinks = outcome.failing(start, stop)
         blame = part.blame if part.failures else Blame(taken=part.sent_at)
-        counts = blame.suspects(self._record.taken(sinks))
+        counts = blame.suspects(self._record.taken(sinks)) or self._holds_up(part)
         passed = self._record.has_passed(sinks, part.first + stop)
         now = self._scheduler.time()
         if self._record.failed(sinks, now, again=part.failures > 0):
@@ -329,6 +328,14 @@ class Sender(Generic[S]):
             sink=" and ".join(sorted(named(sinks))),
             cause=str(cause),
         )
+
+    def _holds_up(self, part: InFlight[S]) -> bool:
+        """All others have passed it, and no newer ones can come before it has an outcome: nothing else would ever
+        make an attempt count."""
+        if part.count > 1 or part.failures < ORDERLY or self.ready:
+            return False
+        left = self._sent + 1 + sum(other.count for other in self._waiting)
+        return self._supply.is_held_up(left, passed=part.proven and all(other.proven for other in self._waiting))
 
     # and when
 

@@ -3,7 +3,7 @@
 So a sink that is away stops its own lane alone. What all lanes have acked is acked in the log, and its space is free.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from walflow.contract import Outlet
@@ -20,9 +20,14 @@ TURN: Final = 1 << 20  # bytes that one of several lanes sends before the others
 WINDOWS: Final = 2  # of the log's: so much may all lanes together hold that is not acked
 
 
+def _never() -> bool:
+    return False
+
+
 class LogSource:
     """`max_attempts`: how often a single event may fail before it is rejected; None: no limit. `most`: how many
-    events each lane may send that are not acked; None: no limit but the window."""
+    events each lane may send that are not acked; None: no limit but the window. `is_full`: whether the log takes no
+    events now."""
 
     def __init__(
         self,
@@ -32,6 +37,7 @@ class LogSource:
         checkpoints: Checkpoints,
         max_attempts: int | None = None,
         most: int | None = None,
+        is_full: Callable[[], bool] = _never,
     ) -> None:
         self._log = log
         self._out = out
@@ -44,7 +50,7 @@ class LogSource:
         window = min(log.window, log.window * WINDOWS // len(out.lanes))
         limits = SendLimits(most, max_attempts, TURN if several else None)
         self._lanes = {
-            name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps)
+            name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps, is_full)
             for (name, lane), mark in zip(out.lanes.items(), log.part(sinks), strict=True)
         }
         out.gauge("wal_cannot_read", lambda: sum(lane.fails for lane in self._lanes.values()))

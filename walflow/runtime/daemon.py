@@ -58,8 +58,8 @@ def run(assembly: Assembly, settings: Settings, beside: Beside = nothing_beside)
 
 
 class Daemon:
-    """The functions in `on_reopen` are called on SIGHUP, after the connectors have reopened their files. Its disk, its
-    clocks and its chance are those of the `World` that it is made and run in. `jobs`: its threads."""
+    """The functions in `on_reopen` are called on SIGHUP, after the connectors have reopened their files. Its disk,
+    its clocks and its chance are those of the `World` that it is made and run in. `jobs`: its threads."""
 
     def __init__(
         self,

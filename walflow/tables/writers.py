@@ -1,6 +1,5 @@
 """The writers of a table: one for each log that its events come from."""
 
-import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,7 +83,7 @@ class LogWriters(Generic[R]):
             writer = LogWriter(kept, kept.read(self._sink))
             if writer.keys.moved_from:
                 self._move(log, writer.keys.moved_from)
-            writer.opening = opening(writer.keys, view, time.monotonic)
+            writer.opening = opening(writer.keys, view, monotonic)
             writer.step = next(writer.opening)
             self._writers[log] = writer
         assert writer.opening is not None

@@ -85,8 +85,8 @@ class Life:
             self._context.copy().run(self.loop.call_soon, self._told[number])
 
     def kill(self) -> None:
-        """SIGKILL. Nothing of it runs afterwards: receipts that nobody settles any more fail as they are collected, and
-        that is here, where nothing comes of it."""
+        """SIGKILL. Nothing of it runs afterwards: receipts that nobody settles any more fail as they are collected,
+        and that is here, where nothing comes of it."""
         if self.counted is not None:
             return
         self.counted = self.counts()

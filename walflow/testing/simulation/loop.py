@@ -88,7 +88,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self,
         when: float,
         callback: Callable[[Unpack[Arguments]], object],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         return super().call_at(when + self._dice.random() * TICK, callback, *args, context=context)
@@ -96,7 +96,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon(
         self,
         callback: Callable[[Unpack[Arguments]], object],
-        *args: Unpack[Arguments],
+        *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         handle = super().call_soon(callback, *args, context=context)
@@ -119,7 +119,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def drop(self, which: Callable[[contextvars.Context | None], bool]) -> None:
         """Calls and timers whose context is such a one are never made."""
-        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]  # asyncio's own
+        handles: list[asyncio.Handle] = [*self._ready, *self._scheduled]  # type: ignore[attr-defined]  # asyncio's own
+        for handle in handles:
             if not handle.cancelled() and which(getattr(handle, "_context", None)):
                 handle.cancel()
 

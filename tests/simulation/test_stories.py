@@ -1,0 +1,74 @@
+"""Stories of whole daemons. `python -m tests.simulation.soak` tells many more."""
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+
+from tests.examples import shared
+from tests.simulation.bites import FAULTS, with_fault
+from tests.simulation.flows import Shape
+from tests.simulation.shrink import shrunk, why
+from tests.simulation.story import Broken, Step, Story, draw, tell
+from walflow.delivery.sender import Sender
+from walflow.wal.directory import Directory
+
+SIMPLE = Story(Shape(("apart",), "all", err=True), (Step("wait", 0.5), Step("cut"), Step("wait", 0.3), Step("kill")))
+
+
+@pytest.mark.parametrize("seed", shared(range(400)))
+def test_a_story(seed: int) -> None:
+    tell(draw(seed))
+
+
+def test_the_same_seed_tells_the_same_story() -> None:
+    for seed in (1, 16, 65):
+        assert tell(draw(seed)) == tell(draw(seed))
+
+
+def test_what_happened_is_counted() -> None:
+    told = tell(SIMPLE)
+    assert told.lives == 3
+    assert told.delivered >= 120
+    assert told.calls > 0
+
+
+def broken_by(name: str, seeds: Iterator[int]) -> str:
+    with with_fault(name):
+        return next(filter(None, (why(draw(seed)) for seed in seeds)), "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a commit is not synced", "a fail counts as an ack", "what failed is forgotten", "a breaker stays shut"],
+)
+def test_a_fault_is_noticed(name: str) -> None:
+    """`python -m tests.simulation.bites` has all of them."""
+    assert name in FAULTS
+    assert broken_by(name, iter(range(1_000_000, 1_000_060)))
+
+
+def test_a_story_that_breaks_is_shrunk() -> None:
+    with patch.object(Directory, "sync", lambda *_: None):
+        story = next(one for one in map(draw, range(1_000_000, 1_000_060)) if "came to" in why(one))
+        small = shrunk(story)
+        assert "came to" in why(small)
+    assert len(small.steps) < len(story.steps)
+    assert any(step.what == "cut" for step in small.steps)
+
+
+FULL_OF_ONE = Story(
+    Shape(("apart",), "odd", err=False, attempts=3, chunk=4096, chunks=4), (), 323, 41, chokes=(31,), pad=1000
+)
+
+
+def test_an_event_that_fills_a_log_alone_is_given_up() -> None:
+    """All others had passed it. No attempt counted, for no other event could come: the log stood for ever."""
+    tell(FULL_OF_ONE)
+    with patch.object(Sender, "_holds_up", lambda *_: False), pytest.raises(Broken, match="120 s after all is well"):
+        tell(FULL_OF_ONE)
+
+
+def test_also_after_a_restart() -> None:
+    """What has passed it stands in the log's marks."""
+    tell(FULL_OF_ONE._replace(steps=(Step("wait", 3.0), Step("kill"))))
