@@ -132,15 +132,15 @@ class Peer:
         self.chokes: frozenset[int] = frozenset()
         self.latency = 0.002
         self.dice = dice
-        self.connection: PeerConnection | None = None
+        self.connections: list[PeerConnection] = []
 
     def __repr__(self) -> str:
         return f"<Peer {self.name}, {self.mood}: {len(self.got)} events, {len(self.letters)} letters>"
 
     def becomes(self, mood: Mood) -> None:
         self.mood = mood
-        if self.connection is not None:
-            self.connection.life.run(self.connection.mood_changed)
+        for connection in [*self.connections]:
+            connection.life.run(connection.mood_changed)
 
     def take(self, payloads: Iterable[bytes]) -> None:
         for payload in payloads:
@@ -163,7 +163,7 @@ class PeerConnection(SinkPeer):
         self._sent: dict[int, Block] = {}
         self._count = 0
         self._connected = False
-        peer.connection = self
+        peer.connections.append(self)
         life.on_gone.append(self._forget)
 
     def send(self, waiting: deque[Block]) -> bool:
@@ -185,7 +185,7 @@ class PeerConnection(SinkPeer):
 
     def _forget(self) -> None:
         self._sent.clear()
-        self.peer.connection = None
+        self.peer.connections.remove(self)
 
     def mood_changed(self) -> None:
         if self.peer.mood == "away":

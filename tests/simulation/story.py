@@ -1,7 +1,7 @@
 """A story: a flow, what its clients send, and what happens to the machine and to the peers. It is drawn from a seed,
 and it is a value: what was found is kept as a story, not as a seed.
 
-At its end all is well again, for 120 seconds of virtual time. Then it is judged: each event that a client got acked
+At its end all is well again, for two minutes of virtual time. Then it is judged: each event that a client got acked
 has the outcomes that the flow owes, once where nothing was started again; nothing is left; all breakers are closed.
 """
 
@@ -22,6 +22,8 @@ from tests.simulation.flows import DEAD, FAR, NEAR, Shape, assembled, drawn
 from walflow.testing.simulation import Life, Lives, Machine, SimulatedLoop, now_running
 
 HEALS_WITHIN: Final = 120.0  # seconds
+GIVES_UP_WITHIN: Final = 60.0  # seconds more for each event on which a peer always fails: they are tried in turns
+STARTS_WITHIN: Final = 5.0  # seconds, or it is refused
 STOPS_WITHIN: Final = 60.0  # a drain takes ten
 LOOKS: Final = 0.25
 TRICKLES: Final = 5.0  # seconds between two events, at the end
@@ -74,6 +76,7 @@ def draw(seed: int) -> Story:
         steps.append(Step("wait", round(dice.expovariate(1.5), 3)))
         what = dice.choice(
             ["kill", "kill", "cut", "stop", "mood", "mood", "mood", "well", "slow", "hang", "full", "fail", "clock"]
+            + ["second"] * shape.has_log
         )
         match what:
             case "mood":
@@ -90,6 +93,8 @@ def draw(seed: int) -> Story:
                 )
             case "full":
                 steps.append(Step("full", dice.choice([0.0, 100.0, 3000.0])))
+            case "second":
+                steps.append(Step("second", 0.0, dice.choice(["", "unlocked"])))
             case "clock":
                 steps.append(Step("clock", dice.choice([-3600.0, -5.0, 5.0, 3600.0])))
             case _:
@@ -191,10 +196,28 @@ class Teller:
                 self.machine.full(int(step.value))
             case "clock":
                 self.machine.clocks.turn(step.value)
+            case "second":
+                await self._second(unlocked=step.where == "unlocked")
             case "clear":
                 self._heal()
             case unknown:
                 raise ValueError(unknown)
+
+    async def _second(self, *, unlocked: bool) -> None:
+        """Another daemon is started on the same directories. `unlocked`: after somebody removed the LOCK files."""
+        disk = self.machine.disk
+        if unlocked:
+            for path in [path for path in disk.sizes() if path.endswith("/LOCK")]:
+                disk.unlink(path)
+        second = self.machine.start(assembled(self.story.shape))
+        try:
+            async with asyncio.timeout(STARTS_WITHIN):
+                await second.ended.wait()
+        except TimeoutError:
+            if self.life.alive and not self.machine.weather.hangs:
+                raise Broken("two daemons run on one directory") from None
+        finally:
+            self.machine.kill(second)
 
     async def _stopped(self) -> None:
         """A supervisor kills what has not stopped in time, which only a call that hangs excuses."""
@@ -212,7 +235,8 @@ class Teller:
             peer.becomes("well")
 
     async def _until_all_is_done(self) -> None:
-        end = self.loop.time() + HEALS_WITHIN
+        within = HEALS_WITHIN + GIVES_UP_WITHIN * len(self.story.chokes) * self.story.shape.clients
+        end = self.loop.time() + within
         looks, left, more = 0, "", 0.0
         while looks < IN_A_ROW and self.loop.time() < end:
             await asyncio.sleep(LOOKS)
@@ -225,7 +249,7 @@ class Teller:
             left = self.left()
             looks = 0 if left else looks + 1
         if looks < IN_A_ROW:
-            raise Broken(f"{HEALS_WITHIN:.0f} s after all is well: {left}")
+            raise Broken(f"{within:.0f} s after all is well: {left}")
 
     def left(self) -> str:
         """What is not done yet; empty: nothing."""

@@ -65,7 +65,7 @@ FULL_OF_ONE = Story(
 def test_an_event_that_fills_a_log_alone_is_given_up() -> None:
     """All others had passed it. No attempt counted, for no other event could come: the log stood for ever."""
     tell(FULL_OF_ONE)
-    with patch.object(Sender, "_holds_up", lambda *_: False), pytest.raises(Broken, match="120 s after all is well"):
+    with patch.object(Sender, "_holds_up", lambda *_: False), pytest.raises(Broken, match="180 s after all is well"):
         tell(FULL_OF_ONE)
 
 

@@ -23,7 +23,7 @@ from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.process import OwnProcess, Process
+from walflow.runtime.process import OwnProcess, DaemonProcess
 from walflow.runtime.readiness import START_SECONDS, Readiness
 from walflow.runtime.runner import run_connector
 from walflow.world import monotonic
@@ -66,7 +66,7 @@ class Daemon:
         assembly: Assembly,
         settings: Settings,
         beside: Beside = nothing_beside,
-        process: Process | None = None,
+        process: DaemonProcess | None = None,
         jobs: LongJobs | None = None,
     ) -> None:
         self.assembly = assembly

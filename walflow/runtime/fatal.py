@@ -10,7 +10,7 @@ import structlog
 
 from walflow.errors import DirectoryLocked, Misconfigured, Unavailable, WalflowError
 from walflow.exit_codes import EX_CONFIG, EX_IOERR, EX_SOFTWARE, EX_TEMPFAIL, EX_UNAVAILABLE
-from walflow.runtime.process import Process
+from walflow.runtime.process import DaemonProcess
 
 EXIT_CODES: Final[dict[type[WalflowError], int]] = {
     DirectoryLocked: EX_TEMPFAIL,
@@ -21,14 +21,14 @@ EXIT_CODES: Final[dict[type[WalflowError], int]] = {
 log = structlog.get_logger()
 
 
-def die(process: Process, error: WalflowError) -> NoReturn:
+def die(process: DaemonProcess, error: WalflowError) -> NoReturn:
     """Ends without any further message to a peer: no event may be acked any more."""
     code = EXIT_CODES.get(type(error), EX_IOERR)
     log.critical("fatal", error=str(error), exit_code=code)
     process.end(code)
 
 
-def on_internal_error(process: Process, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+def on_internal_error(process: DaemonProcess, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
     """Handles an exception that is a bug of ours. If it was raised for a connection, only that connection is lost. If
     any other call of the loop raised it, it is unknown what was not done, so the process ends."""
     error = context.get("exception")

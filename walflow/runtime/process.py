@@ -10,7 +10,7 @@ from types import FrameType
 from typing import NoReturn, Protocol
 
 
-class Process(Protocol):
+class DaemonProcess(Protocol):
     """A simulation has another one."""
 
     def listen(self, told: Mapping[signal.Signals, Callable[[], None]]) -> None:

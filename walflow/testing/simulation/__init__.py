@@ -3,6 +3,6 @@
 from walflow.testing.simulation.life import Life, Lives, now_running
 from walflow.testing.simulation.loop import SimulatedLoop, StandsStill
 from walflow.testing.simulation.machine import Machine, Weather
-from walflow.testing.simulation.strands import Gone
+from walflow.testing.simulation.strands import Killed
 
-__all__ = ["Gone", "Life", "Lives", "Machine", "SimulatedLoop", "StandsStill", "Weather", "now_running"]
+__all__ = ["Killed", "Life", "Lives", "Machine", "SimulatedLoop", "StandsStill", "Weather", "now_running"]

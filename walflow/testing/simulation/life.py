@@ -2,7 +2,7 @@
 
 All that runs for it runs in a context that knows it. So a kill finds what it has under way: calls and timers of the
 loop, which are taken from it; jobs, whose calls of the disk never return; tasks, which are closed and must not do
-anything more: a disk and ends that are asked for it answer `Gone`.
+anything more: a disk and ends that are asked for it answer `Killed`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from walflow.plan import Assembly
 from walflow.runtime.daemon import Daemon, Settings
 from walflow.runtime.jobs import Ended, LongJobs
 from walflow.testing.simulation.loop import ErrorHandler, SimulatedLoop
-from walflow.testing.simulation.strands import Gone, StrandWorker
+from walflow.testing.simulation.strands import Killed, StrandWorker
 from walflow.world import World, entered
 
 CLOSES: int = 20  # times a coroutine may await once more when it is closed
@@ -76,9 +76,9 @@ class Life:
         self.ended.set()
 
     def check(self) -> None:
-        """Raises Gone where it is over: nothing that it does reaches the world."""
+        """Raises Killed where it is over: nothing that it does reaches the world."""
         if not self.alive:
-            raise Gone
+            raise Killed
 
     def tell(self, number: signal.Signals) -> None:
         if self.alive and number in self._told:
@@ -160,14 +160,14 @@ class Life:
         self.exit_code = code
         self.alive = False
         self._story.copy().run(self.loop.call_soon, self.kill)
-        raise Gone
+        raise Killed
 
 
 def _close(coroutine: Coroutine[Any, Any, Any] | Any) -> None:
     """Unwinds it where it stands. What it awaits on the way never comes."""
     try:
         for _ in range(CLOSES):
-            coroutine.throw(Gone())
+            coroutine.throw(Killed())
     except BaseException:  # noqa: BLE001  # it has ended, and nobody asks how
         return
 
@@ -199,12 +199,12 @@ class Lives:
     def error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Of a process it is handled as that says. An error of the story ends the loop."""
         error = context.get("exception")
-        if isinstance(error, Gone):
+        if isinstance(error, Killed):
             return
         at: contextvars.Context | None = getattr(context.get("handle"), "_context", None)
         life = now_running() if at is None else at.get(_running)
         if life is None:
             raise error if isinstance(error, BaseException) else RuntimeError(str(context.get("message")))
         if life.alive and life.on_error is not None:
-            with suppress(Gone):
+            with suppress(Killed):
                 life.handle(life.on_error, loop, context)

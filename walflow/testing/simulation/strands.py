@@ -16,7 +16,7 @@ from walflow.world import monotonic
 Seconds = float
 
 
-class Gone(BaseException):
+class Killed(BaseException):
     """The process was killed. No call of the system returns to it."""
 
 
@@ -42,7 +42,7 @@ class Strand:
         self._back.release()
         self._go.acquire()
         if self._gone:
-            raise Gone
+            raise Killed
 
     def kill(self) -> None:
         """It ends, whatever it waits for."""
@@ -56,7 +56,7 @@ class Strand:
         try:
             if not self._gone:
                 work()
-        except Gone:
+        except Killed:
             pass
         finally:
             self.ended = True
