@@ -7,9 +7,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from tests.simulation.ends import Clients, Peers
 from walflow.plan import Assembly, load
 from walflow.registry import connectors
+from walflow.testing.simulation.ends import Clients, Peers
 
 Between = tuple[str, ...]  # the buffers between clients and peers, one behind the other
 

@@ -9,17 +9,14 @@ import asyncio
 import errno
 import signal
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from random import Random
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
-import structlog
-from structlog.typing import EventDict, WrappedLogger
+from structlog.typing import EventDict
 
-from tests.simulation.ends import Mood, Outside, outside
 from tests.simulation.flows import DEAD, FAR, NEAR, Shape, assembled, drawn
-from walflow.testing.simulation import Life, Lives, Machine, SimulatedLoop, now_running
+from walflow.testing.simulation import Life, Machine, simulated
+from walflow.testing.simulation.ends import Mood, Outside, outside
 
 HEALS_WITHIN: Final = 120.0  # seconds
 GIVES_UP_WITHIN: Final = 60.0  # seconds more for each event on which a peer always fails: they are tried in turns
@@ -115,7 +112,6 @@ class Teller:
     def __init__(self, story: Story) -> None:
         self.story = story
         self.dice = Random(story.chance)
-        self.loop = SimulatedLoop(self.dice, Lives())
         shape = story.shape
         peers = [NEAR, FAR, *([DEAD] if shape.err else [])]
         self.outside = Outside(self.dice, shape.client_names, peers)
@@ -133,15 +129,12 @@ class Teller:
         """Raises Broken, or what was raised on the way."""
         token = outside.set(self.outside)
         try:
-            with captured(self.lines):
-                asyncio.set_event_loop(None)
-                return self.loop.run_until_complete(self._tell())
+            return simulated(self._tell, self.dice, self.lines)
         finally:
             outside.reset(token)
-            self.loop.close()
 
-    async def _tell(self) -> Told:
-        self.machine = Machine(self.loop, self.dice)
+    async def _tell(self, machine: Machine) -> Told:
+        self.machine, self.loop = machine, machine.loop
         self.life = self._start()
         try:
             for step in self.story.steps:
@@ -153,7 +146,6 @@ class Teller:
             self.judge()
         finally:
             self._count_dropped()
-            self.machine.kill(self.life)
         got = sum(peer.got.total() + peer.letters.total() for peer in self.outside.peers.values())
         return Told(self.loop.time(), self.loop.turns, self.machine.weather.calls, got, self.lives)
 
@@ -310,26 +302,6 @@ class Teller:
 
     def _count_dropped(self) -> None:
         self.dropped += self._rejected()
-
-
-@contextmanager
-def captured(lines: "deque[EventDict]") -> Iterator[None]:
-    """What daemons log goes to their lives."""
-
-    def keep(_logger: WrappedLogger, level: str, entry: EventDict) -> NoReturn:
-        life = now_running()
-        line = {"level": level, **entry}
-        if life is not None and life.alive:
-            life.lines.append(line)
-            lines.append(line)
-        raise structlog.DropEvent
-
-    before: Mapping[str, object] = structlog.get_config()
-    structlog.configure(processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(20))
-    try:
-        yield
-    finally:
-        structlog.configure(**before)  # type: ignore[arg-type]
 
 
 def tell(story: Story) -> Told:

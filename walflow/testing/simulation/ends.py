@@ -32,7 +32,7 @@ from walflow import (
 from walflow.codecs import JSON
 from walflow.framing import LINES
 from walflow.receipt import members
-from walflow.testing.simulation import Life, now_running
+from walflow.testing.simulation.life import Life, now_running
 from walflow.world import wall_ns
 
 BURST: Final = 5  # events in a block, at most
