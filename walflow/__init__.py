@@ -39,11 +39,13 @@ from walflow.contract import (
 )
 from walflow.diagnostics import did_you_mean
 from walflow.errors import (
+    Blameless,
     CannotDecode,
     CannotEncode,
     DiskFull,
     FailStop,
     Misconfigured,
+    PeerAway,
     ReadFailed,
     Unusable,
     WalflowError,
@@ -66,6 +68,7 @@ from walflow_kernel.version import __version__
 __all__ = [
     "CONTRACT",
     "Backoff",
+    "Blameless",
     "Block",
     "CannotDecode",
     "CannotEncode",
@@ -110,6 +113,7 @@ __all__ = [
     "Origin",
     "OutPort",
     "Outlet",
+    "PeerAway",
     "PeerSink",
     "PipelineHost",
     "Ports",

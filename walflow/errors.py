@@ -53,7 +53,11 @@ class LogFull(WalflowError):
     checkpoint, and append it again."""
 
 
-class PeerAway(WalflowError):
+class Blameless(WalflowError):
+    """A sink failed an event, and no event is to blame: it counts as no attempt."""
+
+
+class PeerAway(Blameless):
     """There is no connection to the peer: no event is to blame.
     Newer events wait for those that failed so, and the order is kept."""
 

@@ -1,8 +1,12 @@
 """What fails or is rejected in one lane, while the others go on."""
 
+import pytest
+
 from tests.delivery.apart import Apart
 from tests.delivery.test_lanes import BATCH, BY_WHERE, FAN, pipeline
 from tests.operators.flows import LOST
+from walflow import NotDelivered, PeerAway
+from walflow.nodes.sink import SinkGone
 
 DEAD = """
   create pipeline rejects from pipelines::passthrough;
@@ -50,6 +54,28 @@ def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
     flow.ack("dead")
     assert flow.lanes() == {"near": 0, "far": 0}
     assert flow.ids("near") == [1, 2, 3]
+    flow.close()
+
+
+@pytest.mark.parametrize(
+    ("cause", "lanes"),
+    [(LOST, 0), (PeerAway("not there"), 1), (SinkGone("it has stopped"), 1), (NotDelivered("it has stopped"), 1)],
+)
+def test_no_event_is_given_up_for_a_cause_that_is_not_the_event(cause: Exception, lanes: int) -> None:
+    """A connection that ended, or a sink that was run again, took an attempt of what was under way."""
+    flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 1')
+    flow.give(1)
+    flow.give(2)
+    far = flow.sinks["far"]
+    first, second = far.waiting
+    far.waiting.clear()
+    far.node.ack(second)
+    far.node.fail(first, cause)
+    flow.scheduler.advance(1.0)
+    flow.settle()
+    assert [len(errors(flow)), len(far.waiting)] == [1 - lanes, lanes]
+    for name in SINKS:
+        flow.ack(name)
     flow.close()
 
 

@@ -72,3 +72,10 @@ def test_an_event_that_fills_a_log_alone_is_given_up() -> None:
 def test_also_after_a_restart() -> None:
     """What has passed it stands in the log's marks."""
     tell(FULL_OF_ONE._replace(steps=(Step("wait", 3.0), Step("kill"))))
+
+
+def test_a_good_event_is_not_given_up_because_its_peer_went_away() -> None:
+    """It was under way, another had just been taken, and one attempt is all there is."""
+    shape = Shape(("apart",), "all", err=True, attempts=1, chunk=4096, chunks=4)
+    steps = (Step("wait", 0.876), Step("away", where="near"))
+    tell(Story(shape, steps, 1000105, 53, chokes=(37,), pad=1000))

@@ -9,9 +9,9 @@ itself, with what is known of who has it. Three rules say when (decision 0047):
   holds its own bytes alone.
 - *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one
   old part at a time, with waits that grow. Once it takes something, all goes on.
-- *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since, or,
-  after half a minute, if newer ones wait for the room that only such events hold. So an outage uses up no attempts.
-  After `attempts` counted failures the event is rejected.
+- *Attempts.* A failure of a single event counts only if the event may be its cause (it is no `Blameless`), and if the
+  sink that failed it has taken something else since, or, after half a minute, if newer ones wait for the room that
+  only such events hold. So an outage uses up no attempts. After `attempts` counted failures the event is rejected.
 
 What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
 
@@ -27,7 +27,7 @@ from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.in_flight import InFlight, SendLimits, Supply
 from walflow.delivery.pump import Pump
 from walflow.delivery.sink_record import BACKOFF, SinkRecord
-from walflow.errors import HandedBack, PeerAway
+from walflow.errors import Blameless, HandedBack, PeerAway
 from walflow.event import Block
 from walflow.outage import Blame
 from walflow.receipt import Outcome, Receipt, named, runs
@@ -288,7 +288,8 @@ class Sender(Generic[S]):
         """Events `start` to `stop` of the part have failed."""
         sinks = outcome.failing(start, stop)
         blame = part.blame if part.failures else Blame(taken=part.sent_at)
-        counts = blame.suspects(self._record.taken(sinks)) or self._holds_up(part)
+        suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part)
+        counts = suspected and not isinstance(cause, Blameless)
         passed = self._record.has_passed(sinks, part.first + stop)
         now = self._scheduler.time()
         if self._record.failed(sinks, now, again=part.failures > 0):

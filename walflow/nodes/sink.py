@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from walflow import contract
-from walflow.errors import WalflowError
+from walflow.errors import Blameless
 from walflow.event import Block, Codec, Frames, Framing
 from walflow.framing import Outgoing
 from walflow.framing.messages import MESSAGES
@@ -30,7 +30,7 @@ class SharedWindow(Protocol):
     def share(self, sink: str) -> tuple[int, int | None]: ...
 
 
-class SinkGone(WalflowError):
+class SinkGone(Blameless):
     """The run of the sink ended while blocks waited. Their source may send them again."""
 
 

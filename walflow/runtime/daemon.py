@@ -23,7 +23,7 @@ from walflow.runtime.drain import drain
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
-from walflow.runtime.process import OwnProcess, DaemonProcess
+from walflow.runtime.process import DaemonProcess, OwnProcess
 from walflow.runtime.readiness import START_SECONDS, Readiness
 from walflow.runtime.runner import run_connector
 from walflow.world import monotonic

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from walflow.contract import Inlet
-from walflow.errors import WalflowError
+from walflow.errors import Blameless, WalflowError
 from walflow.event import Block
 from walflow.sinks.breaker import SinkBreaker, StopReason
 from walflow.sinks.states import (
@@ -29,7 +29,7 @@ FIRST_DELAY: Final = 0.1  # seconds after a failure until the next try
 LAST_DELAY: Final = 10.0
 
 
-class NotDelivered(WalflowError):
+class NotDelivered(Blameless):
     """The sink has no outcome for the event. It may be sent again, or to another output."""
 
 

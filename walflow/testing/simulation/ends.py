@@ -21,6 +21,7 @@ from walflow import (
     Inlet,
     Lossless,
     Outlet,
+    PeerAway,
     PeerSink,
     Ports,
     Receipt,
@@ -43,7 +44,7 @@ AGAIN: Final = 0.3  # seconds until a client sends a failed event again
 Mood = Literal["well", "away", "silent", "busy", "refusing"]
 
 
-class Away(WalflowError):
+class Away(PeerAway):
     """A peer that is not there."""
 
 
