@@ -44,15 +44,15 @@ AGAIN: Final = 0.3  # seconds until a client sends a failed event again
 Mood = Literal["well", "away", "silent", "busy", "refusing"]
 
 
-class Away(PeerAway):
+class PeerWentAway(PeerAway):
     """A peer that is not there."""
 
 
-class Busy(WalflowError):
+class PeerBusy(WalflowError):
     """A peer that takes nothing for now."""
 
 
-class Client:
+class StoryClient:
     """`acked`: events whose ack it got. `sent`: how often it sent each. `wants`: how many it is to send in all."""
 
     def __init__(self, name: str, dice: Random) -> None:
@@ -67,7 +67,7 @@ class Client:
         self._again: deque[int] = deque()
 
     def __repr__(self) -> str:
-        return f"<Client {self.name} {len(self.acked)} of {self._next} acked>"
+        return f"<StoryClient {self.name} {len(self.acked)} of {self._next} acked>"
 
     @property
     def done(self) -> bool:
@@ -119,7 +119,7 @@ class Client:
             asyncio.get_running_loop().call_later(AGAIN, self._again.extend, again)
 
 
-class Peer:
+class StoryPeer:
     """`got`: how often it took each event, by client and number; `letters`: the same of error records, by
     the sink that they are about; "": a pipeline. `order`: of
     each client, the numbers as they came. `poison`: events that it refuses for ever, `chokes`: on which it fails."""
@@ -136,7 +136,7 @@ class Peer:
         self.connections: list[PeerConnection] = []
 
     def __repr__(self) -> str:
-        return f"<Peer {self.name}, {self.mood}: {len(self.got)} events, {len(self.letters)} letters>"
+        return f"<StoryPeer {self.name}, {self.mood}: {len(self.got)} events, {len(self.letters)} letters>"
 
     def becomes(self, mood: Mood) -> None:
         self.mood = mood
@@ -157,7 +157,7 @@ class Peer:
 class PeerConnection(SinkPeer):
     """Answers each block after a while."""
 
-    def __init__(self, peer: Peer, inlet: Inlet, life: Life) -> None:
+    def __init__(self, peer: StoryPeer, inlet: Inlet, life: Life) -> None:
         self.peer = peer
         self.life = life
         self._inlet = inlet
@@ -191,8 +191,8 @@ class PeerConnection(SinkPeer):
     def mood_changed(self) -> None:
         if self.peer.mood == "away":
             self._connected = False
-            self.sink.lost(Away("it is away"))
-            self.sink.fail_all(Away("it went away"))
+            self.sink.lost(PeerWentAway("it is away"))
+            self.sink.fail_all(PeerWentAway("it went away"))
             return
         if not self._connected:
             self.connect()
@@ -209,8 +209,8 @@ class PeerConnection(SinkPeer):
             return
         del self._sent[number]
         if self.peer.mood == "busy":
-            self.sink.fail(block, Busy("it is busy"))
-            self.sink.troubled(Busy("it is busy"))
+            self.sink.fail(block, PeerBusy("it is busy"))
+            self.sink.troubled(PeerBusy("it is busy"))
             return
         self._take(block)
         self.sink.wake()
@@ -220,7 +220,7 @@ class PeerConnection(SinkPeer):
         peer, payloads = self.peer, block.frames.payloads()
         numbers = [cast("Mapping[str, int]", value).get("n", -1) for value in block.values]
         if any(number in peer.chokes for number in numbers):
-            self.sink.fail(block, Busy("it chokes"))
+            self.sink.fail(block, PeerBusy("it chokes"))
             return
         refused = [number in peer.poison for number in numbers]
         self.sink.delivered()
@@ -240,8 +240,8 @@ class Outside:
     """`clients` and `peers` by the aliases of their connectors."""
 
     def __init__(self, dice: Random, clients: Iterable[str], peers: Iterable[str]) -> None:
-        self.clients = {name: Client(name, dice) for name in clients}
-        self.peers = {name: Peer(name, dice) for name in peers}
+        self.clients = {name: StoryClient(name, dice) for name in clients}
+        self.peers = {name: StoryPeer(name, dice) for name in peers}
 
 
 outside: ContextVar[Outside] = ContextVar("outside")
@@ -283,7 +283,7 @@ class Peers(Connector):
         peer = outside.get().peers[inlet.name.rpartition("::")[2]]
         connection = PeerConnection(peer, inlet, _life())
         sink = PeerSink(inlet, connection)
-        sink.serve(Away("not connected yet"))
+        sink.serve(PeerWentAway("not connected yet"))
         if peer.mood != "away":
             connection.connect()
         try:

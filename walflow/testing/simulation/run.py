@@ -15,7 +15,7 @@ A connector that opens files by `walflow.world.disk()` runs on the machine's dis
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, MutableSequence
+from collections.abc import Callable, Coroutine, Generator, MutableSequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NoReturn, TypeVar
@@ -54,7 +54,7 @@ def simulated(
 
 
 @contextmanager
-def _captured(lines: MutableSequence[EventDict]) -> Iterator[None]:
+def _captured(lines: MutableSequence[EventDict]) -> Generator[None]:
     def keep(_logger: WrappedLogger, level: str, entry: EventDict) -> NoReturn:
         life = now_running()
         if life is not None and life.alive:
