@@ -57,9 +57,10 @@ class Blameless(WalflowError):
     """A sink failed an event, and no event is to blame: it counts as no attempt."""
 
 
-class PeerAway(Blameless):
-    """There is no connection to the peer: no event is to blame.
-    Newer events wait for those that failed so, and the order is kept."""
+class PeerAway(WalflowError):
+    """There is no connection to the peer. It counts as no attempt the first time; an event that fails so again, while
+    others get through, may be what ends the connections. Newer events wait for those that failed so, and the order is
+    kept."""
 
 
 class HandedBack(WalflowError):

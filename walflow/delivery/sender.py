@@ -9,9 +9,10 @@ itself, with what is known of who has it. Three rules say when (decision 0047):
   holds its own bytes alone.
 - *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one
   old part at a time, with waits that grow. Once it takes something, all goes on.
-- *Attempts.* A failure of a single event counts only if the event may be its cause (it is no `Blameless`), and if the
-  sink that failed it has taken something else since, or, after half a minute, if newer ones wait for the room that
-  only such events hold. So an outage uses up no attempts. After `attempts` counted failures the event is rejected.
+- *Attempts.* A failure of a single event counts only if the event may be its cause (it is no `Blameless`, and not the
+  first `PeerAway`), and if the sink that failed it has taken something else since, or, after half a minute, if newer
+  ones wait for the room that only such events hold. So an outage uses up no attempts. After `attempts` counted
+  failures the event is rejected.
 
 What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
 
@@ -29,7 +30,7 @@ from walflow.delivery.pump import Pump
 from walflow.delivery.sink_record import BACKOFF, SinkRecord
 from walflow.errors import Blameless, HandedBack, PeerAway
 from walflow.event import Block
-from walflow.outage import Blame
+from walflow.outage import NO_BLAME, Blame
 from walflow.receipt import Outcome, Receipt, named, runs
 
 S = TypeVar("S")
@@ -287,7 +288,8 @@ class Sender(Generic[S]):
     def _again(self, part: InFlight[S], outcome: Outcome, start: int, stop: int, cause: BaseException) -> None:
         """Events `start` to `stop` of the part have failed."""
         sinks = outcome.failing(start, stop)
-        blame = part.blame if part.failures else Blame(taken=part.sent_at)
+        begun = NO_BLAME if isinstance(cause, PeerAway) else Blame(taken=part.sent_at)
+        blame = part.blame if part.failures else begun
         suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part)
         counts = suspected and not isinstance(cause, Blameless)
         passed = self._record.has_passed(sinks, part.first + stop)
