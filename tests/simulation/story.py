@@ -284,6 +284,8 @@ class Teller:
 
     def _judge_letters(self) -> None:
         """What is given up is what no peer could ever take: an outage makes no letter of a good event."""
+        if self.story.shape.attempts == 1 and any(step.what == "busy" for step in self.story.steps):
+            return  # what is under way as a peer begins to refuse everything may have had its one attempt
         bad = {*self.story.poison, *self.story.chokes}
         for peer in self.outside.peers.values():
             for about, client, number in peer.letters:

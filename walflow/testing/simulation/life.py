@@ -81,8 +81,11 @@ class Life:
             raise Killed
 
     def tell(self, number: signal.Signals) -> None:
+        """A signal. What it does not listen to yet, or no longer, ends it at once."""
         if self.alive and number in self._told:
             self._context.copy().run(self.loop.call_soon, self._told[number])
+        elif self.alive:
+            self.kill()
 
     def kill(self) -> None:
         """SIGKILL. Nothing of it runs afterwards: receipts that nobody settles any more fail as they are collected,
