@@ -34,8 +34,8 @@ def parsed(frame: "DataFrame", schema: "str | StructType") -> "DataFrame":
     if not isinstance(said, StructType):
         raise WalflowError(f"{schema} is the type of one column: name columns, as in id LONG, host STRING")
     fields = said.fields
-    if any(field.name == CORRUPT for field in fields):
-        raise WalflowError(f"{CORRUPT} is a column beside value, and no field of it")
+    if CORRUPT in frame.columns or any(field.name == CORRUPT for field in fields):
+        raise WalflowError(f"{CORRUPT} is the column beside value that this makes, and neither a field nor there yet")
     told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     whole = StructType([*fields]).add(CORRUPT, StringType())
     read = sql.from_json(sql.col("value").cast("string"), whole, told)

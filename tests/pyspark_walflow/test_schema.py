@@ -54,7 +54,9 @@ def test_bytes_are_parsed_and_stay_bytes_where_they_do_not_fit(spark: "SparkSess
 def test_what_is_no_schema_for_it_is_refused(spark: "SparkSession", lake: Lake) -> None:
     with pytest.raises(WalflowError, match="there is no column value to parse, only position"):
         parsed(batch(spark, lake, columns="position"), "id LONG")
-    with pytest.raises(WalflowError, match="_corrupt_record is a column beside value, and no field of it"):
+    with pytest.raises(WalflowError, match="_corrupt_record is the column beside value"):
         parsed(batch(spark, lake), "id LONG, _corrupt_record STRING")
+    with pytest.raises(WalflowError, match="_corrupt_record is the column beside value"):
+        parsed(parsed(batch(spark, lake), "id LONG"), "id LONG")
     with pytest.raises(WalflowError, match="BIGINT is the type of one column"):
         parsed(batch(spark, lake), "BIGINT")

@@ -1,7 +1,7 @@
 """`python -m tests.simulation.soak`: story after story, each under its own seed.
 
 It goes on where it ended (`--state`). A story that breaks a promise is printed with its seed, and shrunk: the smaller
-one is what a test keeps, in `test_found.py`.
+one is what a test keeps, in `test_stories.py`.
 """
 
 import gc

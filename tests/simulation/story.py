@@ -277,20 +277,23 @@ class Teller:
                     if got + letters * wanted >= wanted:  # a letter is about all that was made of the event
                         if once and client.sent[number] == 1 and (got > wanted or letters > wanted):
                             raise Broken(f"event {number} of {name} came to {owed} {got} times, {letters} as letters")
-                    elif uncounted:
+                    elif uncounted and self._may_be_given_up(number):
                         uncounted -= 1
                     else:
                         raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
 
     def _judge_letters(self) -> None:
         """What is given up is what no peer could ever take: an outage makes no letter of a good event."""
-        if self.story.shape.attempts == 1 and any(step.what == "busy" for step in self.story.steps):
-            return  # what is under way as a peer begins to refuse everything may have had its one attempt
-        bad = {*self.story.poison, *self.story.chokes}
         for peer in self.outside.peers.values():
             for about, client, number in peer.letters:
-                if about and number not in bad:
+                if about and not self._may_be_given_up(number):
                     raise Broken(f"event {number} of {client} was good, and {about} has given it up")
+
+    def _may_be_given_up(self, number: int) -> bool:
+        """What is under way as a peer begins to refuse everything may have had its only attempt (decision 0054)."""
+        story = self.story
+        only_one = story.shape.attempts == 1 and any(step.what == "busy" for step in story.steps)
+        return only_one or number in (*story.poison, *story.chokes)
 
     def _letters(self, peer: str, client: str, number: int) -> int:
         """How often it was told that this peer lacks the event."""

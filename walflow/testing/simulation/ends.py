@@ -41,7 +41,7 @@ PAUSE: Final = 0.05  # seconds between two blocks, on the average
 IN_FLIGHT: Final = 40  # events
 AGAIN: Final = 0.3  # seconds until a client sends a failed event again
 
-Mood = Literal["well", "away", "silent", "busy", "refusing"]
+Mood = Literal["well", "away", "silent", "busy"]
 
 
 class PeerWentAway(PeerAway):
@@ -120,9 +120,9 @@ class StoryClient:
 
 
 class StoryPeer:
-    """`got`: how often it took each event, by client and number; `letters`: the same of error records, by
-    the sink that they are about; "": a pipeline. `order`: of
-    each client, the numbers as they came. `poison`: events that it refuses for ever, `chokes`: on which it fails."""
+    """`got`: how often it took each event, by client and number; `letters`: the same of error records, by the sink
+    that they are about ("": a pipeline). `poison`: events that it refuses for ever. `chokes`: events on which it
+    fails for ever."""
 
     def __init__(self, name: str, dice: Random) -> None:
         self.name = name

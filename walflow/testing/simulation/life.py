@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from weakref import WeakSet
 
 from structlog.typing import EventDict
@@ -25,7 +25,7 @@ from walflow.testing.simulation.loop import ErrorHandler, SimulatedLoop
 from walflow.testing.simulation.strands import Killed, StrandWorker
 from walflow.world import World, entered
 
-CLOSES: int = 20  # times a coroutine may await once more when it is closed
+CLOSES: Final = 20  # times a coroutine may await once more when it is closed
 
 _running: ContextVar["Life | None"] = ContextVar("life", default=None)
 
@@ -47,7 +47,7 @@ class Life:
         self.lines: list[EventDict] = []
         self.counted: dict[str, int] | None = None  # what its counters came to, once it is gone
         self.ended = asyncio.Event()
-        self.on_gone: list[Callable[[], None]] = []  # by whoever outside holds a part of it
+        self.on_gone: list[Callable[[], None]] = []  # called as it ends, so that its peers let go of its blocks
         self.on_error: ErrorHandler | None = None
         self._wait = wait
         self._workers: list[StrandWorker] = []
