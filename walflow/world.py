@@ -1,4 +1,4 @@
-"""What a daemon has from outside: a disk, clocks, and chance.
+"""What a daemon has from outside: a disk, a network, clocks, and chance.
 
 They are those of the machine, unless a `World` is entered. Then all that runs in this context has that one, and so
 have the tasks and calls of an event loop that begin in it. So a simulation gives each daemon a
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from walflow.clock import Clocks, SystemClock
 from walflow.disk import Disk, RealDisk
+from walflow.network import Network, SystemNetwork
 
 
 class World(NamedTuple):
@@ -21,9 +22,10 @@ class World(NamedTuple):
     disk: Disk
     clocks: Clocks
     dice: Random
+    network: Network
 
 
-MACHINE = World(RealDisk(), SystemClock(), SystemRandom())
+MACHINE = World(RealDisk(), SystemClock(), SystemRandom(), SystemNetwork())
 
 _current: ContextVar[World] = ContextVar("world", default=MACHINE)
 
@@ -39,6 +41,10 @@ def entered(world: World) -> Generator[None]:
 
 def disk() -> Disk:
     return _current.get().disk
+
+
+def network() -> Network:
+    return _current.get().network
 
 
 def clocks() -> Clocks:

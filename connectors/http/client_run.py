@@ -27,7 +27,7 @@ from walflow.net import (
     bearer,
     connect_problem,
 )
-from walflow.world import monotonic, wall_ns
+from walflow.world import monotonic, network, wall_ns
 
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
 WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
@@ -122,7 +122,9 @@ class HttpClientRun:
             self._inlet.on_reopen(self._contexts.renew)
         if self._config.token is not None:
             self._token()  # better now than at the first event
-        connector = aiohttp.TCPConnector(limit=self._config.concurrency)
+        connector = aiohttp.TCPConnector(
+            limit=self._config.concurrency, socket_factory=lambda found: network().socket(*found[:3])
+        )
         async with aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=self._config.timeout / 1e9),

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from walflow import WalflowError
 from walflow.net import Address, CannotListen, UrlScheme
+from walflow.world import network
 
 UDP: Final = UrlScheme("udp", 0)
 SO_MEMINFO: Final = 55  # Linux, not in Python's socket module: nine numbers, the last one what was dropped
@@ -47,9 +48,9 @@ def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> li
     port = address.port
     listening: list[socket.socket] = []
     try:
-        found = socket.getaddrinfo(address.host, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE)
+        found = network().addresses(address.host, port, socket.SOCK_DGRAM, to_listen=True)
         for family, kind, protocol, _, where in dict.fromkeys(found):
-            sock = socket.socket(family, kind, protocol)
+            sock = network().socket(family, kind, protocol)
             listening.append(sock)
             sock.setblocking(False)
             options.before_bind(sock)
@@ -69,11 +70,11 @@ def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> 
     """Connects to the first of the host's addresses that has a route. Blocks while the name is looked up."""
     problem: OSError | None = None
     try:
-        found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)
+        found = network().addresses(*address, socket.SOCK_DGRAM, to_listen=False)
     except OSError as error:
         raise CannotSend(f"cannot send to {address}: {error.strerror or error}") from error
     for family, kind, protocol, _, where in found:
-        sock = socket.socket(family, kind, protocol)
+        sock = network().socket(family, kind, protocol)
         try:
             sock.setblocking(False)
             options.before_bind(sock)

@@ -2,6 +2,9 @@
 
 import asyncio
 import socket
+from typing import Final
+
+from aiohappyeyeballs import AddrInfoType, start_connection
 
 from walflow.contract import Outlet
 from walflow.net.address import Address
@@ -9,6 +12,9 @@ from walflow.net.connection import CONNECTS_WITHIN, Connection
 from walflow.net.secure import TlsProtocol
 from walflow.net.sockets import SocketOptions
 from walflow.net.tls import ClientTls, Contexts
+from walflow.world import network
+
+NEXT_ADDRESS: Final = 0.25  # seconds until the host's next address is tried beside (RFC 8305)
 
 
 class Dial:
@@ -33,10 +39,20 @@ class Dial:
             )
             connection.transport = layer.transport  # so that it can be closed in its handshake
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: protocol, *self._address)
-        sock = transport.get_extra_info("socket")
-        if isinstance(sock, socket.socket):
-            self._options.connected(sock)
+        found = await loop.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
+        sock = await start_connection(found, happy_eyeballs_delay=NEXT_ADDRESS, socket_factory=self._socket)
+        try:
+            await loop.create_connection(lambda: protocol, sock=sock)
+        except BaseException:
+            sock.close()
+            raise
+
+    def _socket(self, found: AddrInfoType) -> socket.socket:
+        """The options are set here: what a loop's transport gives is no `socket.socket`."""
+        family, kind, protocol, *_ = found
+        sock = network().socket(family, kind, protocol)
+        self._options.connected(sock)
+        return sock
 
     def reload(self) -> None:
         """Reads the certificates again, for the next connection."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.errors import WalflowError
 from walflow.net.address import Address
+from walflow.world import network
 
 IDLE_SECONDS = 60  # before the kernel asks a silent peer whether it is still there
 PROBE_SECONDS = 10
@@ -55,9 +56,9 @@ def listen_tcp(address: Address, backlog: int, options: SocketOptions) -> list[s
     port = address.port
     listening: list[socket.socket] = []
     try:
-        found = socket.getaddrinfo(address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = network().addresses(address.host, port, socket.SOCK_STREAM, to_listen=True)
         for family, kind, protocol, _, where in dict.fromkeys(found):
-            sock = socket.socket(family, kind, protocol)
+            sock = network().socket(family, kind, protocol)
             listening.append(sock)
             sock.setblocking(False)
             options.before_bind(sock)

@@ -1,15 +1,20 @@
 """An event loop in virtual time: where nothing is ready, the time of the next timer begins at once.
 
 What asyncio promises stays: calls run in the order in which they were given. What no program may count on is drawn:
-which of two timers of one moment goes first, and, by whoever calls `call_later`, how long it takes until something
-comes from outside.
+which of two timers of one moment goes first, which of several sockets is ready first, and, by whoever calls
+`call_later`, how long it takes until something comes from outside.
 """
 
 import asyncio
 import contextvars
+import selectors
+import socket
+from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any, Final, Protocol, TypeVarTuple, Unpack
+
+from walflow.world import network
 
 Arguments = TypeVarTuple("Arguments")
 ErrorHandler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
@@ -41,16 +46,42 @@ class Owners(Protocol):
     def error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None: ...
 
 
-class _NoSelector:
-    """Where asyncio would wait for files, time passes."""
+class Sockets(Protocol):
+    """Of a simulated network."""
 
-    def __init__(self, now: float) -> None:
+    def poll(self, fd: int) -> int:
+        """What of `selectors.EVENT_READ` and `EVENT_WRITE` it is ready for."""
+        ...
+
+
+class _Selector(selectors._BaseSelectorImpl):
+    """Of simulated sockets. Where none is ready, time passes. Its base is Python's own for all selectors that have a
+    register."""
+
+    def __init__(self, now: float, dice: Random) -> None:
+        super().__init__()
         self.now = now
         self.turns = 0
+        self.sockets: Sockets | None = None
+        self.stirred: set[int] = set()  # descriptors that may be ready
         self._still = 0
+        self._dice = dice
 
-    def select(self, timeout: float | None) -> list[object]:
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = super().register(fileobj, events, data)
+        self.stirred.add(key.fd)
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = super().modify(fileobj, events, data)
+        self.stirred.add(key.fd)
+        return key
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self.turns += 1
+        ready = self._ready() if self.stirred else []
+        if ready:
+            return ready
         if timeout is None:
             raise StandsStill("nothing is ready, and no timer is set")
         if timeout > 0:
@@ -62,27 +93,40 @@ class _NoSelector:
                 raise StandsStill(f"{MOST_TURNS:,} turns, and no time passed")
         return []
 
-    def close(self) -> None: ...
+    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
+        found: list[tuple[selectors.SelectorKey, int]] = []
+        register = self.get_map()
+        for fd in sorted(self.stirred):
+            key = register.get(fd)
+            mask = 0 if key is None or self.sockets is None else self.sockets.poll(fd) & key.events
+            if key is None or not mask:
+                self.stirred.discard(fd)
+            else:
+                found.append((key, mask))
+        if len(found) > 1:
+            self._dice.shuffle(found)
+        return found
 
 
-class SimulatedLoop(asyncio.BaseEventLoop):
+class SimulatedLoop(BaseSelectorEventLoop):
     """Nothing outside of it can wake it up. `now`: what its clock says at first, in seconds. `owners`: who has the
     errors of what runs in it."""
 
     def __init__(self, dice: Random, owners: "Owners | None" = None, now: float = 0.0) -> None:
-        super().__init__()
+        self._chosen = _Selector(now, dice)
+        super().__init__(self._chosen)
         self._dice = dice
         self._owners = owners
-        self._selector = _NoSelector(now)
+        self._outside = contextvars.copy_context()
         if owners is not None:
             self.set_task_factory(owners.task)  # type: ignore[arg-type]  # typeshed wants another protocol
 
     @property
     def turns(self) -> int:
-        return self._selector.turns
+        return self._chosen.turns
 
     def time(self) -> float:
-        return self._selector.now
+        return self._chosen.now
 
     def call_at(
         self,
@@ -124,7 +168,61 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             if not handle.cancelled() and which(getattr(handle, "_context", None)):
                 handle.cancel()
 
-    def _process_events(self, event_list: list[object]) -> None: ...
+    def call_outside(self, seconds: float, callback: Callable[[], object]) -> None:
+        """Of no process: what the network does goes on when the one that began it is gone."""
+        self.call_later(seconds, callback, context=self._outside)
+
+    # sockets
+
+    def attach(self, sockets: Sockets) -> None:
+        self._chosen.sockets = sockets
+
+    def stir(self, fd: int) -> None:
+        """It may be ready for something."""
+        self._chosen.stirred.add(fd)
+
+    def forget(self, fd: int) -> None:
+        """It is closed."""
+        if fd in self._chosen.get_map():
+            self._chosen.unregister(fd)
+
+    async def getaddrinfo(
+        self,
+        host: "bytes | str | None",
+        port: "bytes | str | int | None",
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002  # asyncio's name
+        proto: int = 0,
+        flags: int = 0,
+    ) -> list[Any]:
+        kind = socket.SocketKind(type or socket.SOCK_STREAM)
+        to_listen = bool(flags & socket.AI_PASSIVE)
+        return network().addresses(str(host or ""), int(port or 0), kind, to_listen=to_listen)
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **keys: Any) -> Any:
+        """From the host in whose world it is called."""
+        if keys.get("sock") is None:
+            family, kind, protocol, _, where = (await self.getaddrinfo(host, port))[0]
+            keys["sock"] = sock = network().socket(family, kind, protocol)
+            try:
+                await self.sock_connect(sock, where)
+            except BaseException:
+                sock.close()
+                raise
+        return await super().create_connection(protocol_factory, **keys)
+
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **keys: Any) -> Any:
+        """On the host in whose world it is called."""
+        if keys.get("sock") is None:
+            family, kind, protocol, _, where = (await self.getaddrinfo(host, port, flags=socket.AI_PASSIVE))[0]
+            keys["sock"] = sock = network().socket(family, kind, protocol)
+            sock.bind(where)
+        return await super().create_server(protocol_factory, **keys)
+
+    def _make_self_pipe(self) -> None: ...
+
+    def _close_self_pipe(self) -> None: ...
 
     def _write_to_self(self) -> None:
         """For `call_soon_threadsafe`: a thread that calls it holds the baton, so the loop does not sleep."""

@@ -18,9 +18,11 @@ from walflow.testing.cuts import power_cut
 from walflow.testing.disk import SimulatedDisk
 from walflow.testing.simulation.life import Life, now_running
 from walflow.testing.simulation.loop import SimulatedLoop
+from walflow.testing.simulation.network import SimulatedNetwork
 from walflow.testing.simulation.strands import Strand, strand
 from walflow.world import World
 
+NAME: Final = "walflow"  # of the host that daemons run on
 START_NS: Final = 1_700_000_000_000_000_000
 WAKES: Final = 50e-6  # seconds, on the average, until a thread has a processor
 TAKES: Final = {"sync": 1e-3, "sync_directory": 1e-3}  # seconds, on the average, a call of the disk
@@ -88,6 +90,8 @@ class Machine:
         self.dice = dice
         self.disk = SimulatedDisk()
         self.clocks = MachineClocks(loop)
+        self.net = SimulatedNetwork(loop, dice)
+        self.host = self.net.host(NAME)
         self.weather = Weather(loop, dice)
         self.lives: list[Life] = []
         self.disk.fault = self.weather.met
@@ -96,7 +100,7 @@ class Machine:
 
     def start(self, assembly: Assembly, settings: Settings | None = None) -> Life:
         """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say."""
-        world = World(self.disk, self.clocks, self.dice)
+        world = World(self.disk, self.clocks, self.dice, self.host)
         life = Life(self.loop, world, assembly, settings or Settings(), self._wait)
         self.lives.append(life)
         return life
@@ -106,13 +110,19 @@ class Machine:
         life.kill()
         self.lives.remove(life)
         self.disk.let_go_of(life)
+        self.host.let_go_of(life)
 
     def cut(self) -> None:
         """The power goes, and comes back: what was not synced may be there, or not, or in part."""
         for life in self.lives:
             life.kill()
         self.lives.clear()
+        self.host.cut()
         power_cut(self.disk, self.dice)
+
+    def other(self, name: str) -> World:
+        """Another host, for a peer: it has these clocks, and no disk of its own."""
+        return World(self.disk, self.clocks, self.dice, self.net.host(name))
 
     def full(self, free: int | None = 0) -> None:
         """From now on there is room for so many bytes more; None: for all."""

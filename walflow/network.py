@@ -1,0 +1,24 @@
+"""Sockets and names of hosts come from a `Network`, so that a simulated one can stand in for the system's."""
+
+import socket
+from socket import SocketKind
+from typing import Protocol
+
+Where = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+Found = tuple[socket.AddressFamily, SocketKind, int, str, Where]  # as socket.getaddrinfo has them
+
+
+class Network(Protocol):
+    def socket(self, family: int, kind: int, protocol: int) -> socket.socket: ...
+
+    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> list[Found]:
+        """Raises OSError where the name is not known. Blocks while it is looked up."""
+        ...
+
+
+class SystemNetwork:
+    def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
+        return socket.socket(family, kind, protocol)
+
+    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> list[Found]:
+        return socket.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE if to_listen else 0)

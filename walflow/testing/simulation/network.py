@@ -1,0 +1,576 @@
+"""A network of hosts: connections by TCP whose bytes take time, wait for room, and are lost with either end, and
+datagrams, which may be lost.
+
+net = SimulatedNetwork(loop, dice)
+peer = net.host("peer")
+with entered(World(disk, clocks, dice, peer)):
+    server = await asyncio.start_server(serve, "peer", 80)
+net.route("peer").down = True  # nothing passes, and nobody is told
+net.route("peer").mend()
+
+Behaviour is Linux's, as tcp(7) has it: `close` with unread bytes is a reset; a closed socket answers what comes with
+a reset; what was received before a reset can be read. A host without power answers nothing, and what it had does not
+exist when it is back.
+"""
+
+import errno
+import os
+import selectors
+import socket
+from socket import SocketKind
+from collections import deque
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from walflow.network import Found
+from walflow.testing.simulation.life import Life, now_running
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from walflow.testing.simulation.loop import SimulatedLoop
+
+FIRST_FD: Final = 10
+FIRST_PORT: Final = 32768  # that a client gets (Linux ip_local_port_range)
+BUFFERS: Final = (2048, 16 << 10, 128 << 10)  # bytes that a kernel holds in one direction
+SEGMENT: Final = 64 << 10  # bytes that arrive at once, at most
+DATAGRAM: Final = 65507
+DATAGRAMS: Final = 256  # that wait to be read
+LATENCY: Final = 0.0005  # seconds one way, on the average
+SENT_AGAIN: Final = 0.2  # seconds until TCP sends what was lost again (Linux TCP_RTO_MIN)
+SYN_AGAIN: Final = 1.0  # seconds until the second SYN
+GIVES_UP: Final = 127.0  # seconds until a SYN without answer is an error (tcp_syn_retries 6)
+KEEPALIVE: Final = 60.0  # seconds until a socket with SO_KEEPALIVE asks, as walflow sets it
+ANY: Final = ("0.0.0.0", "")
+
+
+class Route:
+    """To one host. `latency`: seconds one way, on the average. `drops`: how many of a thousand packets are lost.
+    `down`: nothing passes."""
+
+    def __init__(self) -> None:
+        self.latency = LATENCY
+        self.drops = 0
+        self.down = False
+        self.waiting: list[Callable[[], None]] = []  # what is tried again when it is mended
+
+    def mend(self) -> None:
+        self.latency, self.drops, self.down = LATENCY, 0, False
+        waiting, self.waiting = self.waiting, []
+        for call in waiting:
+            call()
+
+
+class Host:
+    """`walflow.network.Network`, as one host has it."""
+
+    def __init__(self, net: "SimulatedNetwork", name: str, address: str) -> None:
+        self.net = net
+        self.name = name
+        self.address = address
+        self.powered = True
+        self.ports = FIRST_PORT
+
+    def __repr__(self) -> str:
+        return f"<Host {self.name} {self.address}>"
+
+    def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
+        if family != socket.AF_INET:
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        return SimulatedSocket(self, kind)
+
+    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> list[Found]:
+        address = self.net.address_of(host)
+        protocol = socket.IPPROTO_UDP if kind == socket.SOCK_DGRAM else socket.IPPROTO_TCP
+        return [(socket.AF_INET, kind, protocol, "", (address, port))]
+
+    def let_go_of(self, owner: object) -> None:
+        """A process is killed: the kernel closes what it had open."""
+        for one in self._sockets(owner):
+            one.end()
+
+    def cut(self) -> None:
+        """Its power is gone: nobody is told, and nothing of it is there when it is back."""
+        for one in self._sockets(None):
+            one.vanish()
+
+    def _sockets(self, owner: object) -> "list[SimulatedSocket]":
+        return [one for one in self.net.sockets.values() if one.host is self and owner in (None, one.owner)]
+
+
+class SimulatedNetwork:
+    """`poll`: for the loop's selector."""
+
+    def __init__(self, loop: "SimulatedLoop", dice: Random) -> None:
+        self.loop = loop
+        self.dice = dice
+        self.sockets: dict[int, SimulatedSocket] = {}
+        self.hosts: dict[str, Host] = {}
+        self.bound: dict[tuple[int, str, int], list[SimulatedSocket]] = {}  # by kind, address, and port
+        self._routes: dict[str, Route] = {}
+        loop.attach(self)
+
+    def host(self, name: str) -> Host:
+        """The one of this name, which is made."""
+        if name not in self.hosts:
+            self.hosts[name] = Host(self, name, f"10.0.0.{len(self.hosts) + 1}")
+        return self.hosts[name]
+
+    def route(self, name: str) -> Route:
+        return self._routes.setdefault(self.address_of(name), Route())
+
+    def between(self, one: Host, other: Host | None) -> Route:
+        """The route to whichever of both has one of its own."""
+        for host in (one, other):
+            if host is not None and (found := self._routes.get(host.address)):
+                return found
+        return NO_ROUTE
+
+    def address_of(self, name: str) -> str:
+        if name in ANY:
+            return ANY[0]
+        if name in self.hosts:
+            return self.hosts[name].address
+        if any(host.address == name for host in self.hosts.values()):
+            return name
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    def at(self, address: str) -> Host | None:
+        return next((host for host in self.hosts.values() if host.address == address), None)
+
+    def descriptor(self) -> int:
+        fd = FIRST_FD
+        while fd in self.sockets:
+            fd += 1
+        return fd
+
+    def poll(self, fd: int) -> int:
+        found = self.sockets.get(fd)
+        return 0 if found is None else found.poll()
+
+    def who(self, kind: int, address: str, port: int) -> "SimulatedSocket | None":
+        """Who has bound it. Of several the kernel draws one."""
+        found = self.bound.get((kind, address, port)) or self.bound.get((kind, ANY[0], port)) or []
+        found = [one for one in found if one.host.address == address]
+        return self.dice.choice(found) if found else None
+
+    def later(self, route: Route, call: Callable[[], None], *, waits: bool = True) -> None:
+        """After a packet's way. `waits`: while the route is down it is sent again and again; otherwise it is lost."""
+        if route.down:
+            if waits:
+                route.waiting.append(lambda: self.later(route, call))
+            return
+        takes = self.dice.expovariate(1 / route.latency)
+        if self.dice.randrange(1000) < route.drops:
+            if not waits:
+                return
+            takes += SENT_AGAIN
+        self.loop.call_outside(takes, call)
+
+
+NO_ROUTE: Final = Route()
+
+
+class _Way:
+    """The bytes from one end of a connection to the other. `waiting`: in the sender's kernel; `arrived`: in the
+    receiver's. `ended`: nothing follows what waits; `over`: and all of it has come."""
+
+    def __init__(self, net: SimulatedNetwork, route: Route, room: int) -> None:
+        self.waiting = bytearray()
+        self.arrived = bytearray()
+        self.ended = self.over = False
+        self.sender: SimulatedSocket | None = None  # None: it is gone
+        self.receiver: SimulatedSocket | None = None
+        self.room = room
+        self._net = net
+        self._route = route
+        self._moving = False
+
+    def free(self) -> int:
+        return self.room - len(self.waiting)
+
+    def move(self) -> None:
+        if self._moving or not (self.waiting or (self.ended and not self.over)):
+            return
+        if self.waiting and self.receiver is not None and len(self.arrived) >= self.room:
+            return  # until it is read
+        self._moving = True
+        self._net.later(self._route, self._land)
+
+    def _land(self) -> None:
+        self._moving = False
+        receiver = self.receiver
+        if receiver is None or not receiver.host.powered:
+            if receiver is None and self.sender is not None and self.waiting:
+                self._net.later(self._route, self.sender.reset)
+            return
+        if self.waiting:
+            count = min(len(self.waiting), self.room - len(self.arrived), self._net.dice.randint(1, SEGMENT))
+            self.arrived += self.waiting[:count]
+            del self.waiting[:count]
+        elif self.ended:
+            self.over = True
+        receiver.changed()
+        if self.sender is not None:
+            self.sender.changed()
+        self.move()
+
+
+class SimulatedSocket(socket.socket):
+    """What `asyncio` and walflow call of a `socket.socket`: none of it reaches the system."""
+
+    def __init__(self, host: Host, kind: int) -> None:  # not the one above: it would make a real one
+        self._closed, self._io_refs = False, 0  # as the one above has them
+        self.host = host
+        self.owner: Life | None = now_running()
+        self.error = 0
+        self._net = host.net
+        self._kind = kind
+        self._fd = host.net.descriptor()
+        self._options: dict[tuple[int, int], int] = {}
+        self._name: tuple[str, int] | None = None
+        self._peer: tuple[str, int] | None = None
+        self._queue: deque[SimulatedSocket] = deque()  # connections that wait to be accepted
+        self._datagrams: deque[tuple[bytes, tuple[str, int]]] = deque()
+        self._backlog: int | None = None  # None: it does not listen
+        self._reads: _Way | None = None
+        self._writes: _Way | None = None
+        self._connected = False
+        self._shut = False
+        host.net.sockets[self._fd] = self
+
+    def __repr__(self) -> str:
+        return f"<SimulatedSocket {self._fd} of {self.host.name}, {self._name} to {self._peer}>"
+
+    def __del__(self) -> None: ...
+
+    # what it is
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET
+
+    @property
+    def type(self) -> socket.SocketKind:
+        return socket.SocketKind(self._kind)
+
+    @property
+    def proto(self) -> int:
+        return 0
+
+    @property
+    def open(self) -> bool:
+        return self._net.sockets.get(self._fd) is self
+
+    def fileno(self) -> int:
+        return self._fd if self.open else -1
+
+    def dup(self) -> "SimulatedSocket":
+        """For its number alone."""
+        return SimulatedSocket(self.host, self._kind)
+
+    def setblocking(self, flag: bool) -> None: ...  # noqa: FBT001  # socket's
+
+    def settimeout(self, value: float | None) -> None: ...
+
+    def gettimeout(self) -> float | None:
+        return 0.0
+
+    def setsockopt(self, level: int, name: int, value: Any, length: int = 0) -> None:
+        self._options[level, name] = value
+
+    def getsockopt(self, level: int, name: int, length: int = 0) -> Any:
+        if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
+            error, self.error = self.error, 0
+            return error
+        if length:
+            raise OSError(errno.ENOPROTOOPT, os.strerror(errno.ENOPROTOOPT))
+        return self._options.get((level, name), 0)
+
+    def getsockname(self) -> tuple[str, int]:
+        self._check()
+        return self._name or (ANY[0], 0)
+
+    def getpeername(self) -> tuple[str, int]:
+        self._check()
+        if self._peer is None:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return self._peer
+
+    # a server's
+
+    def bind(self, address: Any) -> None:
+        self._check()
+        where, port = self._net.address_of(address[0]), address[1] or self._free_port()
+        there = self._net.bound.setdefault((self._kind, where, port), [])
+        shares = (socket.SOL_SOCKET, socket.SO_REUSEPORT)
+        if any(one.host is self.host and not (one._options.get(shares) and self._options.get(shares)) for one in there):
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        there.append(self)
+        self._name = where, port
+
+    def listen(self, backlog: int = 128) -> None:
+        self._check()
+        self._backlog = max(backlog, 1)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        self._check()
+        while self._queue:
+            made = self._queue.popleft()
+            if made.open:
+                made.owner = self.owner
+                return made, made._peer
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    # a client's
+
+    def connect(self, address: Any) -> None:
+        self._check()
+        where, port = self._net.address_of(address[0]), address[1]
+        if self._name is None:
+            self._name = self.host.address, self._free_port()
+            if self._kind == socket.SOCK_DGRAM:
+                self._net.bound.setdefault((self._kind, *self._name), []).append(self)
+        self._peer = where, port
+        if self._kind == socket.SOCK_DGRAM:
+            self._connected = True
+            return
+        self._syn(self._net.loop.time())
+        raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
+
+    def _syn(self, began: float) -> None:
+        """Sends the first packet. One that is lost, or finds no room, is sent again."""
+        assert self._peer is not None
+        if not self.open:
+            return
+        if self._net.loop.time() - began > GIVES_UP:
+            self._fails(errno.ETIMEDOUT)
+            return
+        route, there = self._route(), self._net.at(self._peer[0])
+        if route.down or there is None or not there.powered:
+            self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
+        else:
+            self._net.later(route, lambda: self._arrives(there, began), waits=False)
+
+    def _arrives(self, there: Host, began: float) -> None:
+        assert self._peer is not None
+        if not self.open:
+            return
+        listener = self._net.who(self._kind, *self._peer)
+        if listener is None or listener._backlog is None:
+            self._net.later(self._route(), lambda: self._fails(errno.ECONNREFUSED))
+            return
+        if len(listener._queue) >= listener._backlog:
+            self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
+            return
+        made = SimulatedSocket(there, self._kind)
+        made.owner = listener.owner
+        made._name, made._peer, made._connected = self._peer, self._name, True
+        made._options.update(listener._options)
+        room = self._net.dice.choice(BUFFERS)
+        for sender, receiver in ((self, made), (made, self)):
+            way = _Way(self._net, self._route(), room)
+            way.sender, way.receiver = sender, receiver
+            sender._writes, receiver._reads = way, way
+        listener._queue.append(made)
+        listener.changed()
+        self._net.later(self._route(), self._has_connected)
+
+    def _has_connected(self) -> None:
+        if self.open and not self.error:
+            self._connected = True
+            self.changed()
+
+    def _fails(self, error: int) -> None:
+        if self.open:
+            self.error = error
+            self.changed()
+
+    # bytes
+
+    def send(self, data: "ReadableBuffer", flags: int = 0) -> int:
+        self._check()
+        if self._kind == socket.SOCK_DGRAM:
+            return self._send_datagram(bytes(data), self._peer)
+        self._raise_error()
+        way = self._writes
+        if way is None or self._shut:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        given = memoryview(data).cast("B")
+        count = min(way.free(), len(given))
+        if given and count <= 0:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        way.waiting += given[:count]
+        way.move()
+        return count
+
+    def sendmsg(self, buffers: "Iterable[ReadableBuffer]", *_: Any) -> int:
+        return self.send(b"".join(buffers))
+
+    def recv(self, bufsize: int, flags: int = 0) -> bytes:
+        self._check()
+        if self._kind == socket.SOCK_DGRAM:
+            return self.recvfrom(bufsize)[0]
+        way = self._reads
+        if way is not None and way.arrived:
+            data = bytes(way.arrived[:bufsize])
+            del way.arrived[:bufsize]
+            way.move()
+            return data
+        self._raise_error()
+        if way is None or way.over:
+            return b""
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def recv_into(self, buffer: "WriteableBuffer", nbytes: int = 0, flags: int = 0) -> int:
+        into = memoryview(buffer).cast("B")
+        data = self.recv(nbytes or len(into))
+        into[: len(data)] = data
+        return len(data)
+
+    def shutdown(self, how: int) -> None:
+        self._check()
+        if how in (socket.SHUT_WR, socket.SHUT_RDWR) and self._writes is not None:
+            self._shut = self._writes.ended = True
+            self._writes.move()
+
+    # datagrams
+
+    def sendto(self, data: "ReadableBuffer", *rest: Any) -> int:
+        self._check()
+        return self._send_datagram(bytes(data), rest[-1])
+
+    def recvfrom(self, bufsize: int, flags: int = 0) -> tuple[bytes, Any]:
+        self._check()
+        if not self._datagrams:
+            self._raise_error()
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        data, sender = self._datagrams.popleft()
+        return data[:bufsize], sender
+
+    def _send_datagram(self, data: bytes, to: tuple[str, int] | None) -> int:
+        if to is None:
+            raise OSError(errno.EDESTADDRREQ, os.strerror(errno.EDESTADDRREQ))
+        if len(data) > DATAGRAM:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        self._raise_error()
+        where, name = (self._net.address_of(to[0]), to[1]), self._name or (self.host.address, 0)
+
+        def lands() -> None:
+            there, host = self._net.who(socket.SOCK_DGRAM, *where), self._net.at(where[0])
+            if there is not None and len(there._datagrams) < DATAGRAMS:
+                there._datagrams.append((data, name))
+                there.changed()
+            elif there is None and host is not None and host.powered and self._connected:
+                self._fails(errno.ECONNREFUSED)  # the host said so, by ICMP
+
+        self._net.later(self._net.between(self.host, self._net.at(where[0])), lands, waits=False)
+        return len(data)
+
+    # its end
+
+    def close(self) -> None:
+        if self.owner is None or self.owner.alive:
+            self.end()
+
+    def detach(self) -> int:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """As `close`, also of a process that was killed."""
+        if not self.open:
+            return
+        unread = self._reads is not None and bool(self._reads.arrived)
+        self._leave()
+        for waiting in self._queue:
+            waiting.end()
+        reads, writes = self._reads, self._writes
+        if reads is None or writes is None:
+            return
+        reads.receiver = None
+        other = writes.receiver
+        if unread and other is not None:
+            writes.waiting.clear()
+            self._net.later(self._route(), other.reset)
+        else:
+            writes.ended = True
+            writes.move()
+            reads.move()  # what still comes is answered by a reset
+
+    def vanish(self) -> None:
+        if not self.open:
+            return
+        self._leave()
+        for waiting in self._queue:
+            waiting.vanish()
+        if self._reads is None or self._writes is None:
+            return
+        other = self._writes.receiver
+        self._reads.receiver = self._writes.sender = None
+        self._writes.waiting.clear()
+        if other is not None:
+            other._asks_later()
+
+    def _asks_later(self) -> None:
+        """Whether the other end is there: with what waits to be sent, or because keepalive asks."""
+        if self._writes is not None and self._writes.waiting:
+            self._writes.move()
+        elif self._options.get((socket.SOL_SOCKET, socket.SO_KEEPALIVE)):
+            self._net.loop.call_outside(KEEPALIVE, lambda: self._net.later(self._route(), self.reset))
+
+    def reset(self) -> None:
+        if not self.open or (self._reads is None and self._writes is None):
+            return
+        self._fails(errno.ECONNRESET)
+        for way in (self._reads, self._writes):
+            if way is not None:
+                way.waiting.clear()
+        if self._reads is not None:
+            self._reads.over = True
+        self._writes = None
+
+    def _leave(self) -> None:
+        del self._net.sockets[self._fd]
+        self._net.loop.forget(self._fd)
+        if self._name is not None:
+            there = self._net.bound.get((self._kind, *self._name), [])
+            if self in there:
+                there.remove(self)
+
+    # the selector's
+
+    def poll(self) -> int:
+        if self._kind == socket.SOCK_DGRAM:
+            return selectors.EVENT_WRITE | (selectors.EVENT_READ if self._datagrams or self.error else 0)
+        if self.error:
+            return selectors.EVENT_READ | selectors.EVENT_WRITE
+        if self._backlog is not None:
+            return selectors.EVENT_READ if self._queue else 0
+        if not self._connected:
+            return 0
+        reads, writes = self._reads, self._writes
+        readable = reads is None or bool(reads.arrived) or reads.over
+        writable = writes is None or writes.free() * 3 >= writes.room
+        return (selectors.EVENT_READ if readable else 0) | (selectors.EVENT_WRITE if writable else 0)
+
+    def changed(self) -> None:
+        self._net.loop.stir(self._fd)
+
+    def _check(self) -> None:
+        if self.owner is not None:
+            self.owner.check()
+        if not self.open:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    def _raise_error(self) -> None:
+        error, self.error = self.error, 0
+        if error:
+            raise OSError(error, os.strerror(error))
+
+    def _route(self) -> Route:
+        return self._net.between(self.host, self._net.at(self._peer[0]) if self._peer is not None else None)
+
+    def _free_port(self) -> int:
+        self.host.ports += 1
+        return self.host.ports
