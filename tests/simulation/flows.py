@@ -41,13 +41,27 @@ PIPELINES: Final[Mapping[str, str]] = {
       select event from in into three; select event from three into out; select event from three into other;
 """,
 }
+DOORS: Final[Mapping[str, str]] = {
+    "tcp": 'tcp_server with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], '
+    'config = {"url": "walflow:4000"} end',
+    "http": 'http_server with codec = "json", config = {"url": "walflow:80"} end',
+}
+DOOR_PORTS: Final = {"tcp": 4000, "http": 80}
+EXITS: Final[Mapping[str, str]] = {
+    "story": "peer",
+    "tcp": 'tcp_client with codec = "json", postprocessors = ["separate"], '
+    'config = {{"url": "{name}:4242", "ack": "echo", "echo_timeout": 10000000000}} end',
+    "http": 'http_client with codec = "json", config = {{"url": "http://{name}/", "batch": "lines"}} end',
+}
+EXIT_PORTS: Final = {"tcp": 4242, "http": 80}
 NEAR: Final = "near"
 FAR: Final = "far"
 DEAD: Final = "dead"
 
 
 class Shape(NamedTuple):
-    """`between`: names of `KINDS`. `pipeline`: of `PIPELINES`. `err`: whether anything is linked to it."""
+    """`between`: names of `KINDS`. `pipeline`: of `PIPELINES`. `err`: whether anything is linked to it. `door`: of
+    `DOORS`, or "story"; the door `tcp` sends back what the last log delivers. `exits`: of `EXITS`, for near and far."""
 
     between: Between
     pipeline: str
@@ -56,6 +70,8 @@ class Shape(NamedTuple):
     attempts: int | None = None
     chunk: int = 65536
     chunks: int = 8
+    door: str = "story"
+    exits: tuple[str, str] = ("story", "story")
 
     @property
     def client_names(self) -> Sequence[str]:
@@ -64,6 +80,9 @@ class Shape(NamedTuple):
     @property
     def has_log(self) -> bool:
         return bool(self.between) and self.between[0] != "memory"
+
+    def exit(self, peer: str) -> str:
+        return dict(zip((NEAR, FAR), self.exits, strict=True)).get(peer, "story")
 
     def owes(self, number: int) -> Sequence[tuple[str, ...]]:
         """For each outcome that the event must have, which peers may give it."""
@@ -87,11 +106,18 @@ class Shape(NamedTuple):
             f"define connector between{number} from {one}; create connector between{number};"
             for number, one in enumerate(logs)
         ]
-        lines += [f"create connector {name} from client;" for name in self.client_names]
+        doors = ["door"] if self.door in DOORS else self.client_names
+        if self.door in DOORS:
+            lines += [f"define connector door from {DOORS[self.door]}; create connector door;"]
+        else:
+            lines += [f"create connector {name} from client;" for name in doors]
+        for name in (NEAR, FAR):
+            lines += [f"define connector to_{name} from {EXITS[self.exit(name)].format(name=name)};"]
+            lines += [f"create connector {name} from to_{name};"]
         way = [f"/connector/between{number}" for number in range(len(logs))]
         if way:
             lines += ["create pipeline first from pass; connect /pipeline/first to /connector/between0;"]
-            lines += [f"connect /connector/{name} to /pipeline/first;" for name in self.client_names]
+            lines += [f"connect /connector/{name} to /pipeline/first;" for name in doors]
             for number in range(1, len(way)):
                 lines += [
                     f"create pipeline middle{number} from pass;",
@@ -100,7 +126,11 @@ class Shape(NamedTuple):
                 ]
             lines += [f"connect {way[-1]} to /pipeline/split;"]
         else:
-            lines += [f"connect /connector/{name} to /pipeline/split;" for name in self.client_names]
+            lines += [f"connect /connector/{name} to /pipeline/split;" for name in doors]
+        if self.door == "tcp":
+            lines += [f"create pipeline back from pass; connect {way[-1]} to /pipeline/back;"]
+            lines += ["connect /pipeline/back to /connector/door;"]
+        lines += [f"connect /pipeline/split/{port} to /connector/{name};" for port, name in (("out", NEAR), ("other", FAR))]
         if self.err:
             lines += [
                 "create connector dead from peer; create pipeline letters from pass;",
@@ -119,17 +149,19 @@ flow
   define connector client from client;
   define connector peer from peer with codec = "json" end;
   create pipeline split;
-  create connector near from peer; create connector far from peer;
-  connect /pipeline/split/out to /connector/near; connect /pipeline/split/other to /connector/far;
   {rest}
 end;
 deploy flow main;
 """
 
 
+KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http"]
+
+
 def drawn(dice: Random) -> Shape:
     between = dice.choice([("apart",), ("apart",), ("apart",), ("together",), ("memory",), ("apart", "apart"), ()])
     chunk, chunks = dice.choice([(4096, 4), (16384, 4), (65536, 2), (65536, 8)])
+    doors = ["story", "http"] if between in [(), ("memory",)] else ["story", "http", "tcp"]
     return Shape(
         between,
         dice.choice(list(PIPELINES)),
@@ -138,6 +170,8 @@ def drawn(dice: Random) -> Shape:
         dice.choice([None, None, 1, 3]) if "memory" not in between else None,
         chunk,
         chunks,
+        dice.choice(doors),
+        (dice.choice(KINDS_OF_EXITS), dice.choice(KINDS_OF_EXITS)),
     )
 
 

@@ -52,8 +52,9 @@ class PeerBusy(WalflowError):
     """A peer that takes nothing for now."""
 
 
-class StoryClient:
-    """`acked`: events whose ack it got. `sent`: how often it sent each. `wants`: how many it is to send in all."""
+class ClientLedger:
+    """`acked`: events whose ack it got. `sent`: how often it sent each. `wants`: how many it is to send in all.
+    `doubtful`: what the daemon may have taken although it said that it did not."""
 
     def __init__(self, name: str, dice: Random) -> None:
         self.name = name
@@ -61,33 +62,29 @@ class StoryClient:
         self.pad = ""  # of each event, to make it larger
         self.acked: set[int] = set()
         self.sent: Counter[int] = Counter()
+        self.doubtful: set[int] = set()
         self._dice = dice
         self._next = 0
         self._in_flight: set[int] = set()
         self._again: deque[int] = deque()
 
     def __repr__(self) -> str:
-        return f"<StoryClient {self.name} {len(self.acked)} of {self._next} acked>"
+        return f"<{type(self).__name__} {self.name} {len(self.acked)} of {self._next} acked>"
 
     @property
     def done(self) -> bool:
         return len(self.acked) == self.wants
 
-    async def talk(self, out: Outlet, life: Life) -> None:
-        """One connection. What the one before has not seen acked goes first."""
+    async def pause(self) -> None:
+        await asyncio.sleep(self._dice.expovariate(1 / PAUSE))
+
+    def begin(self) -> None:
+        """A connection. What the one before has not seen acked goes first."""
         self._in_flight.clear()
         self._again = deque(number for number in range(self._next) if number not in self.acked)
-        ready = asyncio.Event()
-        out.on_ready(ready.set)
-        stream = StreamId(out.name, out.run, 1)
-        while True:
-            await asyncio.sleep(self._dice.expovariate(1 / PAUSE))
-            numbers = self._due()
-            while numbers and not self._send(numbers, out, stream, life):
-                ready.clear()
-                await ready.wait()
 
-    def _due(self) -> list[int]:
+    def due(self) -> list[int]:
+        """What it sends next: a few events, or none."""
         most = min(self._dice.randint(1, BURST), IN_FLIGHT - len(self._in_flight))
         numbers = [self._again.popleft() for _ in range(min(most, len(self._again)))]
         while len(numbers) < most and self._next < self.wants:
@@ -95,31 +92,55 @@ class StoryClient:
             self._next += 1
         return numbers
 
+    def events(self, numbers: Sequence[int]) -> list[bytes]:
+        return [JSON.encode({"n": number, "from": self.name, "pad": self.pad}) for number in numbers]
+
+    def has_sent(self, numbers: Sequence[int]) -> None:
+        self.sent.update(numbers)
+        self._in_flight.update(number for number in numbers if number not in self.acked)
+
+    def has_ack(self, numbers: Iterable[int]) -> None:
+        self.acked.update(numbers)
+        self._in_flight.difference_update(self.acked)
+
+
+class StoryClient(ClientLedger):
+    """It hands its blocks to an outlet."""
+
+    async def talk(self, out: Outlet, life: Life) -> None:
+        self.begin()
+        ready = asyncio.Event()
+        out.on_ready(ready.set)
+        stream = StreamId(out.name, out.run, 1)
+        while True:
+            await self.pause()
+            numbers = self.due()
+            while numbers and not self._send(numbers, out, stream, life):
+                ready.clear()
+                await ready.wait()
+
     def _send(self, numbers: Sequence[int], out: Outlet, stream: StreamId, life: Life) -> bool:
-        data = LINES.join([JSON.encode({"n": number, "from": self.name, "pad": self.pad}) for number in numbers])
+        data = LINES.join(self.events(numbers))
         receipt = Receipt(partial(self._settled, numbers, life), len(numbers))
         block = Block(stream, Frames(data, len(numbers), LINES), JSON, receipt, ingest_ns=wall_ns(), meta={})
         if not out.send(block):
             receipt.withdraw()
             return False
-        self.sent.update(numbers)
-        self._in_flight.update(number for number in numbers if number not in self.acked)
+        self.has_sent(numbers)
         return True
 
     def _settled(self, numbers: Sequence[int], life: Life, receipt: Receipt) -> None:
         if not life.alive:
             return
         failed = set(members(receipt.outcome().failed)) if receipt.cause is not None else set[int]()
-        for at, number in enumerate(numbers):
-            self._in_flight.discard(number)
-            if at not in failed:
-                self.acked.add(number)
+        self._in_flight.difference_update(numbers)
+        self.has_ack(number for at, number in enumerate(numbers) if at not in failed)
         again = [numbers[at] for at in sorted(failed)]
         if again:
             asyncio.get_running_loop().call_later(AGAIN, self._again.extend, again)
 
 
-class StoryPeer:
+class PeerLedger:
     """`got`: how often it took each event, by client and number; `letters`: the same of error records, by the sink
     that they are about ("": a pipeline). `poison`: events that it refuses for ever. `chokes`: events on which it
     fails for ever."""
@@ -133,15 +154,13 @@ class StoryPeer:
         self.chokes: frozenset[int] = frozenset()
         self.latency = 0.002
         self.dice = dice
-        self.connections: list[PeerConnection] = []
 
     def __repr__(self) -> str:
-        return f"<StoryPeer {self.name}, {self.mood}: {len(self.got)} events, {len(self.letters)} letters>"
+        kind = type(self).__name__
+        return f"<{kind} {self.name}, {self.mood}: {len(self.got)} events, {len(self.letters)} letters>"
 
     def becomes(self, mood: Mood) -> None:
         self.mood = mood
-        for connection in [*self.connections]:
-            connection.life.run(connection.mood_changed)
 
     def take(self, payloads: Iterable[bytes]) -> None:
         for payload in payloads:
@@ -152,6 +171,19 @@ class StoryPeer:
                     self.letters[about.partition("::")[2], str(event["from"]), cast("int", event["n"])] += 1
             else:
                 self.got[str(value["from"]), cast("int", value["n"])] += 1
+
+
+class StoryPeer(PeerLedger):
+    """It is handed blocks by a sink."""
+
+    def __init__(self, name: str, dice: Random) -> None:
+        super().__init__(name, dice)
+        self.connections: list[PeerConnection] = []
+
+    def becomes(self, mood: Mood) -> None:
+        super().becomes(mood)
+        for connection in [*self.connections]:
+            connection.life.run(connection.mood_changed)
 
 
 class PeerConnection(SinkPeer):
@@ -240,8 +272,8 @@ class Outside:
     """`clients` and `peers` by the aliases of their connectors."""
 
     def __init__(self, dice: Random, clients: Iterable[str], peers: Iterable[str]) -> None:
-        self.clients = {name: StoryClient(name, dice) for name in clients}
-        self.peers = {name: StoryPeer(name, dice) for name in peers}
+        self.clients: dict[str, ClientLedger] = {name: StoryClient(name, dice) for name in clients}
+        self.peers: dict[str, PeerLedger] = {name: StoryPeer(name, dice) for name in peers}
 
 
 outside: ContextVar[Outside] = ContextVar("outside")
@@ -265,7 +297,9 @@ class Clients(Connector):
         return Guarantee(source=Lossless("a client sends an event until it is acked"), sink="")
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        await outside.get().clients[out.name.rpartition("::")[2]].talk(out, _life())
+        client = outside.get().clients[out.name.rpartition("::")[2]]
+        assert isinstance(client, StoryClient)
+        await client.talk(out, _life())
 
 
 class Peers(Connector):
@@ -281,6 +315,7 @@ class Peers(Connector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         peer = outside.get().peers[inlet.name.rpartition("::")[2]]
+        assert isinstance(peer, StoryPeer)
         connection = PeerConnection(peer, inlet, _life())
         sink = PeerSink(inlet, connection)
         sink.serve(PeerWentAway("not connected yet"))

@@ -185,6 +185,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         """It is closed."""
         if fd in self._chosen.get_map():
             self._chosen.unregister(fd)
+        self._transports.pop(fd, None)  # of a process that was killed
 
     async def getaddrinfo(
         self,

@@ -127,6 +127,19 @@ class SimulatedNetwork:
                 return found
         return NO_ROUTE
 
+    def mend(self) -> None:
+        for route in self._routes.values():
+            route.mend()
+
+    def reset(self, name: str) -> None:
+        """Every connection of this host ends, as a firewall ends them that has forgotten them."""
+        for one in [*self.sockets.values()]:
+            if one.host.name == name:
+                one.cut_off()
+
+    def close(self) -> None:
+        self.sockets.clear()
+
     def address_of(self, name: str) -> str:
         if name in ANY:
             return ANY[0]
@@ -529,6 +542,13 @@ class SimulatedSocket(socket.socket):
         if self._reads is not None:
             self._reads.over = True
         self._writes = None
+
+    def cut_off(self) -> None:
+        """Both ends are reset."""
+        other = self._writes.receiver if self._writes is not None else None
+        if other is not None:
+            other.reset()
+            self.reset()
 
     def _leave(self) -> None:
         del self._net.sockets[self._fd]

@@ -15,6 +15,7 @@ A connector that opens files by `walflow.world.disk()` runs on the machine's dis
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine, Generator, MutableSequence
 from contextlib import contextmanager
 from random import Random
@@ -44,6 +45,8 @@ def simulated(
         finally:
             for life in [*machine.lives]:
                 machine.kill(life)
+            await _all_end()
+            machine.net.close()
 
     try:
         with _captured(lines if lines is not None else []):
@@ -51,6 +54,20 @@ def simulated(
             return loop.run_until_complete(told())
     finally:
         loop.close()
+
+
+async def _all_end() -> None:
+    """What the story began and did not wait for. Its sockets are closed in the turns after that."""
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task() and not _was_killed(task)]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0.001)
+
+
+def _was_killed(task: "asyncio.Task[Any]") -> bool:
+    coroutine = task.get_coro()
+    return inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
 @contextmanager
