@@ -57,12 +57,16 @@ class Blameless(WalflowError):
     """A sink failed an event, and no event is to blame: it counts as no attempt."""
 
 
-class PeerAway(WalflowError):
-    """There is no connection to the peer. It counts as no attempt the first time; an event that fails so again, while
-    others get through, may be what ends the connections. Newer events wait for those that failed so, and the order is
-    kept."""
+class OneOfMany(WalflowError):
+    """A sink fails all that was under way, and cannot tell which event is to blame. It gives each of them the same
+    error. It counts as an attempt of the only one of them that had failed before; of two such it counts for neither."""
 
 
-class HandedBack(WalflowError):
+class PeerAway(OneOfMany):
+    """There is no connection to the peer; an event that fails so again, while others get through, may be what ends
+    the connections. Newer events wait for those that failed so, and the order is kept."""
+
+
+class HandedBack(OneOfMany):
     """A sink has only events that failed, and cannot tell whether its peer is away or these are bad:
     newer events may pass them."""

@@ -16,8 +16,8 @@ from walflow.backoff import Backoff
 
 class Blame(NamedTuple):
     """The failures of an event, or of several that are sent together. `tries`: all of them. `counted`: those that
-    count against it. `taken`: how much its peer had taken when it failed last; before the first failure, when it was
-    sent, if the first one may count."""
+    count against it, of which the first failure never is one. `taken`: how much its peer had taken when it failed
+    last."""
 
     tries: int = 0
     counted: int = 0

@@ -47,7 +47,7 @@ def segments(sets: Sequence[Bits], count: int) -> Iterator[tuple[int, int, tuple
 
 
 class Delivered(NamedTuple):
-    """What is known of events that are sent again. `has`: which of them a receiver has, by its name. `refused`: which
+    """What is known of events that are sent again, and of no others. `has`: which of them a receiver has, by its name. `refused`: which
     of them a sink has rejected, and why; their error records have not been acked everywhere."""
 
     has: Mapping[str, Bits]
@@ -59,6 +59,9 @@ class Delivered(NamedTuple):
     def between(self, start: int, stop: int) -> "Delivered | None":
         """What of the events `start` to `stop` was delivered, numbered anew."""
         return Numbering(start).down(self, stop - start)
+
+
+AGAIN: Final = Delivered({}, {})  # of events that are sent again, and nobody has
 
 
 def refused_by(refused: Mapping[str, Mapping[int, str]], way: str = "") -> Bits:
@@ -167,7 +170,7 @@ class Numbering:
             if found:
                 numbers = range(self.start, self.start + count) if self.numbers is None else self.numbers
                 refused.setdefault(name, {}).update({at: reasons[numbers[at]] for at in members(found)})
-        return Delivered(has, refused) if has or refused else None
+        return Delivered(has, refused) if has or refused else AGAIN
 
     def _name_down(self, name: str, bits: Bits, count: int) -> tuple[str, Bits]:
         if not name.endswith(self.tag):

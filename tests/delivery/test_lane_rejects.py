@@ -39,7 +39,7 @@ def test_one_file_of_rejected_events_for_all_joins_no_lanes() -> None:
 def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
     flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 2')
     flow.give(1)
-    for number in (2, 3):
+    for number in (2, 3, 4):
         flow.give(number)
         far = flow.sinks["far"].node
         poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
@@ -53,27 +53,62 @@ def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
     assert flow.lanes() == {"near": 0, "far": 1}, "the lane waits for the sink of rejected events"
     flow.ack("dead")
     assert flow.lanes() == {"near": 0, "far": 0}
-    assert flow.ids("near") == [1, 2, 3]
+    assert flow.ids("near") == [1, 2, 3, 4]
     flow.close()
 
 
 @pytest.mark.parametrize(
-    ("cause", "lanes"),
-    [(LOST, 0), (PeerAway("not there"), 1), (SinkGone("it has stopped"), 1), (NotDelivered("it has stopped"), 1)],
+    ("cause", "given_up"),
+    [(LOST, 1), (PeerAway("not there"), 1), (SinkGone("it has stopped"), 0), (NotDelivered("it has stopped"), 0)],
 )
-def test_no_event_is_given_up_for_a_cause_that_is_not_the_event(cause: Exception, lanes: int) -> None:
-    """A connection that ended, or a sink that was run again, took an attempt of what was under way."""
+def test_no_event_is_given_up_for_a_cause_that_is_not_the_event(cause: Exception, given_up: int) -> None:
+    """A connection that ended, or a sink that was run again, took an attempt of what was under way. So the first
+    failure counts against none, whatever the cause."""
+    flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 1')
+    flow.give(1)
+    far = flow.sinks["far"]
+    for number, letters in ((2, 0), (3, given_up)):
+        flow.give(number)
+        first, second = sorted(far.waiting, key=lambda block: block.frames.data)
+        far.waiting.clear()
+        far.node.ack(second)
+        far.node.fail(first, cause)
+        flow.scheduler.advance(1.0)
+        flow.settle()
+        assert [len(errors(flow)), len(far.waiting)] == [letters, 1 - letters]
+    for name in SINKS:
+        flow.ack(name)
+    flow.close()
+
+
+def test_what_fails_together_again_counts_against_none_of_it() -> None:
+    """A connection ended twice with the same two events under way: one may be to blame, and the other is good."""
     flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 1')
     flow.give(1)
     flow.give(2)
     far = flow.sinks["far"]
-    first, second = far.waiting
+    for number in (3, 4):
+        flow.give(number)
+        *both, good = sorted(far.waiting, key=lambda block: block.frames.data)
+        far.waiting.clear()
+        far.node.ack(good)
+        cause = PeerAway("it went away")
+        for block in both:
+            far.node.fail(block, cause)
+        flow.scheduler.advance(1.0)
+        flow.settle()
+        assert errors(flow) == []
+    flow.give(5)
+    bad, other, newer = sorted(far.waiting, key=lambda block: block.frames.data)
     far.waiting.clear()
-    far.node.ack(second)
-    far.node.fail(first, cause)
+    far.node.ack(other)
+    cause = PeerAway("it went away")
+    for block in (newer, bad):
+        far.node.fail(block, cause)
     flow.scheduler.advance(1.0)
     flow.settle()
-    assert [len(errors(flow)), len(far.waiting)] == [1 - lanes, lanes]
+    assert [sink for sink, _ in errors(flow)] == ["main::log"], "the newer one had not failed before"
+    assert [block.values[0]["id"] for block in far.waiting] == [5]  # type: ignore[index]
     for name in SINKS:
         flow.ack(name)
     flow.close()
@@ -83,14 +118,15 @@ def test_an_error_record_that_failed_comes_again_as_it_was() -> None:
     """It said neither sink nor position, attempts nor cause the second time."""
     flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 1')
     flow.give(1)
-    flow.give(2)
     far = flow.sinks["far"].node
-    poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
-    flow.sinks["far"].waiting.clear()
-    far.ack(good)
-    far.fail(poison, LOST)
-    flow.scheduler.advance(1.0)
-    flow.settle()
+    for number in (2, 3):
+        flow.give(number)
+        poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
+        flow.sinks["far"].waiting.clear()
+        far.ack(good)
+        far.fail(poison, LOST)
+        flow.scheduler.advance(1.0)
+        flow.settle()
     dead = flow.sinks["dead"]
     dead.node.fail(dead.waiting.pop(), LOST)
     flow.scheduler.advance(1.0)

@@ -9,10 +9,10 @@ itself, with what is known of who has it. Three rules say when (decision 0047):
   holds its own bytes alone.
 - *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one
   old part at a time, with waits that grow. Once it takes something, all goes on.
-- *Attempts.* A failure of a single event counts only if the event may be its cause (it is no `Blameless`, and not the
-  first `PeerAway`), and if the sink that failed it has taken something else since, or, after half a minute, if newer
-  ones wait for the room that only such events hold. So an outage uses up no attempts. After `attempts` counted
-  failures the event is rejected.
+- *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since the
+  failure before, or, after half a minute, if newer ones wait for the room that only such events hold; and if the event
+  may be its cause: `Blameless` never counts, `OneOfMany` for the only one that had failed before. So an outage uses up
+  no attempts. After `attempts` counted failures the event is rejected.
 
 What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
 
@@ -28,10 +28,9 @@ from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.in_flight import InFlight, SendLimits, Supply
 from walflow.delivery.pump import Pump
 from walflow.delivery.sink_record import BACKOFF, SinkRecord
-from walflow.errors import Blameless, HandedBack, PeerAway
+from walflow.errors import Blameless, HandedBack, OneOfMany, PeerAway
 from walflow.event import Block
-from walflow.outage import NO_BLAME, Blame
-from walflow.receipt import Outcome, Receipt, named, runs
+from walflow.receipt import AGAIN, Outcome, Receipt, named, runs
 
 S = TypeVar("S")
 
@@ -56,6 +55,7 @@ class Sender(Generic[S]):
         self._again_events = self._again_bytes = 0  # of these, those that had failed
         self._again_parts: dict[InFlight[S], None] = {}
         self._turns = 0  # new parts that are due before the next old one
+        self._shared: tuple[BaseException, InFlight[S] | None] | None = None  # what fails many, and whom it counts for
         self._dropped = 0  # all events up to this position are gone
         self._timer: Timer | None = None
         self._timer_at = 0.0
@@ -204,12 +204,12 @@ class Sender(Generic[S]):
 
     def _send(self, part: InFlight[S]) -> bool:
         """False: not now. The part has left its queue, because it may settle (and fail) while it is being sent."""
-        receipt = Receipt(self._settled, part.count, part, part.delivered)
+        known = part.delivered if part.delivered is not None or not part.failures else AGAIN
+        receipt = Receipt(self._settled, part.count, part, known)
         block = self._supply.block(part, receipt) if part.last > self._dropped else None
         if block is None:
             receipt.withdraw()
             return True
-        part.sent_at = self._record.count
         self._now_sent(part, 1)
         self._supply.sent(part)
         if part.verdict or self._is_given_up(part):
@@ -288,10 +288,9 @@ class Sender(Generic[S]):
     def _again(self, part: InFlight[S], outcome: Outcome, start: int, stop: int, cause: BaseException) -> None:
         """Events `start` to `stop` of the part have failed."""
         sinks = outcome.failing(start, stop)
-        begun = NO_BLAME if isinstance(cause, PeerAway) else Blame(taken=part.sent_at)
-        blame = part.blame if part.failures else begun
+        blame = part.blame
         suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part)
-        counts = suspected and not isinstance(cause, Blameless)
+        counts = suspected and not isinstance(cause, Blameless) and self._is_only_one(part, cause)
         passed = self._record.has_passed(sinks, part.first + stop)
         now = self._scheduler.time()
         if self._record.failed(sinks, now, again=part.failures > 0):
@@ -323,6 +322,8 @@ class Sender(Generic[S]):
                 told=part.told,
             )
             self._waiting.add(again)
+        if counts and isinstance(cause, OneOfMany):
+            self._shared = cause, again
         self._out.log.warning(
             "redelivery",
             position=first,
@@ -331,6 +332,19 @@ class Sender(Generic[S]):
             sink=" and ".join(sorted(named(sinks))),
             cause=str(cause),
         )
+
+    def _is_only_one(self, part: InFlight[S], cause: BaseException) -> bool:
+        """Of what failed before, and fails with this very error. If there was another one, neither is to blame."""
+        if not isinstance(cause, OneOfMany) or not part.failures:
+            return True
+        if self._shared is None or self._shared[0] is not cause:
+            self._shared = cause, None
+            return True
+        other = self._shared[1]
+        if other is not None and other.blame.counted:
+            other.blame = other.blame._replace(counted=other.blame.counted - 1)
+            self._shared = cause, None
+        return False
 
     def _holds_up(self, part: InFlight[S]) -> bool:
         """All others have passed it, and no newer ones can come before it has an outcome: nothing else would ever

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from walflow.contract import Inlet, Outlet
-from walflow.errors import PeerAway, WalflowError
+from walflow.errors import OneOfMany, PeerAway, WalflowError
 from walflow.event import Block
 from walflow.net.acks import Acks, NoEcho
 from walflow.net.connection import Connection
@@ -21,7 +21,7 @@ class PeerLost(PeerAway):
     """The connection ended with events on it that are not known to have arrived. They may be sent again."""
 
 
-class NotAnswered(WalflowError):
+class NotAnswered(OneOfMany):
     """The peer reads, and has not sent an event back in time. It may never do so."""
 
 

@@ -102,6 +102,7 @@ class Machine:
         """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say."""
         world = World(self.disk, self.clocks, self.dice, self.host)
         life = Life(self.loop, world, assembly, settings or Settings(), self._wait)
+        life.on_gone.append(lambda: self.host.let_go_of(life))
         self.lives.append(life)
         return life
 
@@ -110,14 +111,13 @@ class Machine:
         life.kill()
         self.lives.remove(life)
         self.disk.let_go_of(life)
-        self.host.let_go_of(life)
 
     def cut(self) -> None:
         """The power goes, and comes back: what was not synced may be there, or not, or in part."""
+        self.host.cut()
         for life in self.lives:
             life.kill()
         self.lives.clear()
-        self.host.cut()
         power_cut(self.disk, self.dice)
 
     def other(self, name: str) -> World:
