@@ -69,6 +69,12 @@ def test_an_event_that_fills_a_log_alone_is_given_up() -> None:
         tell(FULL_OF_ONE)
 
 
+def test_also_where_the_sink_tries_for_long_before_it_fails_an_event() -> None:
+    """It was given up after twelve failures, of which each took `http_client` ten seconds."""
+    shape = FULL_OF_ONE.shape._replace(exits=("story", "http"))
+    tell(FULL_OF_ONE._replace(shape=shape))
+
+
 def test_also_after_a_restart() -> None:
     """What has passed it stands in the log's marks."""
     tell(FULL_OF_ONE._replace(steps=(Step("wait", 3.0), Step("kill"))))

@@ -32,6 +32,7 @@ class InFlight(Generic[S]):
     delivered: Delivered | None = None  # who has which of them
     failures: int = 0  # in a row, of these events in a block of this size
     blame: Blame = NO_BLAME  # since it failed
+    failed_at: float = 0.0  # for the first time
     proven: bool = False  # its sink has taken others while it failed: it is not, or not only, an outage
     halved: bool = False
     untried: bool = False  # since it was cut out of a larger part

@@ -35,6 +35,7 @@ from walflow.receipt import AGAIN, Outcome, Receipt, named, runs
 S = TypeVar("S")
 
 ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
+HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
@@ -289,10 +290,10 @@ class Sender(Generic[S]):
         """Events `start` to `stop` of the part have failed."""
         sinks = outcome.failing(start, stop)
         blame = part.blame
-        suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part)
+        now = self._scheduler.time()
+        suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part, now)
         counts = suspected and not isinstance(cause, Blameless) and self._is_only_one(part, cause)
         passed = self._record.has_passed(sinks, part.first + stop)
-        now = self._scheduler.time()
         if self._record.failed(sinks, now, again=part.failures > 0):
             self._out.waits()
         first, last = part.first + start, part.first + stop - 1
@@ -315,6 +316,7 @@ class Sender(Generic[S]):
                 halved=part.halved or halves,
                 untried=halves,
                 holds=not passed and part.failures < _patience(cause),
+                failed_at=part.failed_at if part.failures else now,
                 due=now + _wait(low, failures),
                 sink=" and ".join(sorted(named(sinks))),
                 cause=str(cause),
@@ -346,10 +348,10 @@ class Sender(Generic[S]):
             self._shared = cause, None
         return False
 
-    def _holds_up(self, part: InFlight[S]) -> bool:
+    def _holds_up(self, part: InFlight[S], now: float) -> bool:
         """All others have passed it, and no newer ones can come before it has an outcome: nothing else would ever
-        make an attempt count."""
-        if part.count > 1 or part.failures < ORDERLY or self.ready:
+        make an attempt count. A sink that tries by itself may take long for each failure, so time is what counts."""
+        if part.count > 1 or not part.failures or now - part.failed_at < HOLDS_UP or self.ready:
             return False
         left = self._sent + 1 + sum(other.count for other in self._waiting)
         return self._supply.is_held_up(left, passed=part.proven and all(other.proven for other in self._waiting))
