@@ -253,7 +253,7 @@ class Receipt:
         self.delivered = delivered
         self._link = link
         self._acked: set[str] | None = None
-        self._failed: list[tuple[str | None, Bits]] | None = None
+        self._failed: list[tuple[str | None, Bits, BaseException]] | None = None
         self._parts: list[tuple[Receipt, Numbering]] | None = None
         self._outcome: Outcome | None = None
 
@@ -284,9 +284,9 @@ class Receipt:
             return
         lacks = all_of(self.count) ^ all_of(done)
         if self._failed is None:
-            self._failed = [(sink, lacks)]
+            self._failed = [(sink, lacks, cause)]
         else:
-            self._failed.append((sink, lacks))
+            self._failed.append((sink, lacks, cause))
         self.cause = self.cause or cause
         self.pending -= 1
         if not self.pending:
@@ -360,12 +360,19 @@ class Receipt:
         if self._parts is None and self._failed is None:
             return self._acked or NONE
         found = set(self._acked or ())
-        found |= {name for name, lacks in self._failed or () if name is not None and lacks != all_of(self.count)}
+        found |= {name for name, lacks, _ in self._failed or () if name is not None and lacks != all_of(self.count)}
         for part, link in self._parts or ():
             if link.name is not None and part.lacking < part.count:
                 found.add(link.name)
             found |= part.takers()
         return found
+
+    def causes(self) -> Iterator[BaseException]:
+        """Of all who have failed an event of it."""
+        for _, _, cause in self._failed or ():
+            yield cause
+        for part, _ in self._parts or ():
+            yield from part.causes()
 
     def outcome(self) -> Outcome:
         """The outcome of each event. Call it once the receipt has settled."""
@@ -379,7 +386,7 @@ class Receipt:
         acked: dict[str, Bits] = dict.fromkeys(self._acked or (), everything)
         by: dict[str | None, Bits] = {}
         refused: dict[str, dict[int, str]] = {}
-        for name, bits in self._failed or ():
+        for name, bits, _ in self._failed or ():
             by[name] = by.get(name, 0) | bits
             if name is not None:
                 acked[name] = acked.get(name, 0) | (everything ^ bits)

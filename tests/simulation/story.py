@@ -146,7 +146,7 @@ class Teller:
             (name, PEER_KINDS[shape.exit(name)](name, self.dice)) for name in peers if shape.exit(name) in PEER_KINDS
         )
         self.lives = 0
-        self.lines: deque[EventDict] = deque(maxlen=200)  # the last that were logged, of all lives
+        self.lines: deque[EventDict] = deque(maxlen=2000)  # the last that were logged, of all lives
         self.dropped = 0  # events that were rejected where nothing is linked to err, in lives that are over
         for client in self.outside.clients.values():
             client.wants = story.events

@@ -36,6 +36,7 @@ S = TypeVar("S")
 
 ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
 HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes
+REMEMBERED: Final = 8  # errors that fail several events at once
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
@@ -56,7 +57,7 @@ class Sender(Generic[S]):
         self._again_events = self._again_bytes = 0  # of these, those that had failed
         self._again_parts: dict[InFlight[S], None] = {}
         self._turns = 0  # new parts that are due before the next old one
-        self._shared: tuple[BaseException, InFlight[S] | None] | None = None  # what fails many, and whom it counts for
+        self._shared: dict[BaseException, InFlight[S] | None] = {}  # what fails many, and for whom alone it counts
         self._dropped = 0  # all events up to this position are gone
         self._timer: Timer | None = None
         self._timer_at = 0.0
@@ -284,15 +285,17 @@ class Sender(Generic[S]):
                 self._supply.acked(part, part.first + start, part.first + stop - 1)
         for start, stop, failed in found:
             if failed:
-                self._again(part, outcome, start, stop, cause)
+                self._again(part, receipt, start, stop, cause)
 
-    def _again(self, part: InFlight[S], outcome: Outcome, start: int, stop: int, cause: BaseException) -> None:
+    def _again(self, part: InFlight[S], receipt: Receipt, start: int, stop: int, cause: BaseException) -> None:
         """Events `start` to `stop` of the part have failed."""
+        outcome = receipt.outcome()
         sinks = outcome.failing(start, stop)
         blame = part.blame
         now = self._scheduler.time()
         suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part, now)
-        counts = suspected and not isinstance(cause, Blameless) and self._is_only_one(part, cause)
+        many: list[OneOfMany] = []
+        counts = self._counts(part, receipt, many) and suspected and not isinstance(cause, Blameless)
         passed = self._record.has_passed(sinks, part.first + stop)
         if self._record.failed(sinks, now, again=part.failures > 0):
             self._out.waits()
@@ -324,8 +327,8 @@ class Sender(Generic[S]):
                 told=part.told,
             )
             self._waiting.add(again)
-        if counts and isinstance(cause, OneOfMany):
-            self._shared = cause, again
+        if counts:
+            self._shared.update((one, again) for one in many)
         self._out.log.warning(
             "redelivery",
             position=first,
@@ -335,18 +338,30 @@ class Sender(Generic[S]):
             cause=str(cause),
         )
 
-    def _is_only_one(self, part: InFlight[S], cause: BaseException) -> bool:
-        """Of what failed before, and fails with this very error. If there was another one, neither is to blame."""
-        if not isinstance(cause, OneOfMany) or not part.failures:
+    def _counts(self, part: InFlight[S], receipt: Receipt, many: list[OneOfMany]) -> bool:
+        """Whether it may be to blame: it is the only one that had failed before of those that fail with this very
+        error, or it has another error too. If there was another one, that is not to blame any more. `many`: gets
+        the errors that would count for it alone."""
+        if not part.failures:
             return True
-        if self._shared is None or self._shared[0] is not cause:
-            self._shared = cause, None
+        causes = [*receipt.causes()]
+        shared = [cause for cause in causes if isinstance(cause, OneOfMany)]
+        only = True
+        for cause in shared:
+            if cause not in self._shared:
+                self._shared[cause] = None
+                continue
+            only = False
+            other = self._shared[cause]
+            if other is not None and other.blame.counted:
+                other.blame = other.blame._replace(counted=other.blame.counted - 1)
+                self._shared[cause] = None
+        while len(self._shared) > REMEMBERED:
+            del self._shared[next(iter(self._shared))]
+        if len(shared) < len(causes):
             return True
-        other = self._shared[1]
-        if other is not None and other.blame.counted:
-            other.blame = other.blame._replace(counted=other.blame.counted - 1)
-            self._shared = cause, None
-        return False
+        many += shared
+        return only
 
     def _holds_up(self, part: InFlight[S], now: float) -> bool:
         """All others have passed it, and no newer ones can come before it has an outcome: nothing else would ever

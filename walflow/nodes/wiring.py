@@ -56,6 +56,8 @@ class Wiring:
         self._tell_of_recall(nodes)
         for place in self._graph.places_of(node) & self._operators.keys():
             operator = self._operators[place]
+            if not nodes.plan.connector.resends():
+                operator.forgetful.append(source.name)
             if operator.name in self._holding:
                 source.holders.append(self._holding[operator.name])
         for lane, begin in self._ways(nodes):

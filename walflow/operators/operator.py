@@ -80,7 +80,8 @@ class WindowLimits(Protocol):
 @dataclass(frozen=True)
 class OperatorContext:
     """Where one operator stands. `upstream`: the gates of all that sends to it, for one that chooses. `windows`: of
-    the sources upstream. Both are filled in once the whole graph stands."""
+    the sources upstream. `forgetful`: the names of those that do not send again what fails. They are filled in once
+    the whole graph stands."""
 
     name: str  # flow::pipeline/operator
     exits: Mapping[str, OutPort]
@@ -90,6 +91,7 @@ class OperatorContext:
     log: FilteringBoundLogger
     upstream: list[Gate] = field(default_factory=list[Gate])
     windows: list[WindowLimits] = field(default_factory=list[WindowLimits])
+    forgetful: list[str] = field(default_factory=list[str])
 
 
 @runtime_checkable

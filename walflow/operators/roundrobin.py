@@ -86,25 +86,36 @@ class _Way:
         self.events = 0
 
 
+class _Tried(NamedTuple):
+    """The outputs that have failed a block. `open`: those that did, although they were open."""
+
+    all: frozenset[int] = frozenset()
+    open: frozenset[int] = frozenset()
+
+
+UNTRIED: Final = _Tried()
+
+
 class _Attempt(NamedTuple):
-    """A block that was sent to one output. `tried`: the outputs that failed it before, although they were open."""
+    """A block that was sent to one output. `tried`: what failed it before."""
 
     block: Block
     way: _Way
-    tried: frozenset[int]
+    tried: _Tried
 
 
 class _RoundRobin:
     def __init__(self, place: OperatorContext) -> None:
         self._name = place.name
+        self._place = place
         self._upstream = place.upstream
         self._ways = [_Way(number, exit) for number, exit in enumerate(place.exits.values())]
         self._turn = 0
-        self._held: deque[Block] = deque()  # while no output is open
+        self._held: deque[tuple[Block, _Tried]] = deque()  # while no output is open
         self._flushing = False
         self._retried = place.counter("retried_events_total")
         place.gauge("open_outputs", lambda: len(self._open()))
-        place.gauge("held_events", lambda: sum(block.frames.count for block in self._held))
+        place.gauge("held_events", lambda: sum(block.frames.count for block, _ in self._held))
         for way in self._ways:
             way.gate.watch(self._shut, partial(self._opened, way))
 
@@ -132,15 +143,15 @@ class _RoundRobin:
 
     def end(self) -> None:
         held, self._held = self._held, deque()
-        for block in held:
+        for block, _ in held:
             block.receipt.fail(NobodyTakes(f"no output of {self._name} takes events"), 0, self._name)
 
     # a block's way
 
-    def _send(self, block: Block, tried: frozenset[int] = frozenset()) -> None:
-        ways = [way for way in self._open() if way.number not in tried]
+    def _send(self, block: Block, tried: _Tried = UNTRIED) -> None:
+        ways = [way for way in self._open() if way.number not in tried.open]
         if not ways:
-            self._held.append(block)
+            self._held.append((block, tried))
             return
         size = len(self._ways)
         way = min(ways, key=lambda way: (way.events, (way.number - self._turn) % size))
@@ -148,7 +159,7 @@ class _RoundRobin:
         self._turn = (way.number + 1) % size
         self._go(block, way, tried)
 
-    def _go(self, block: Block, way: _Way, tried: frozenset[int] = frozenset()) -> None:
+    def _go(self, block: Block, way: _Way, tried: _Tried = UNTRIED) -> None:
         known = Numbering(way=way.mark).down(block.receipt.delivered, block.frames.count)
         receipt = Receipt(self._settled, block.frames.count, _Attempt(block, way, tried), known)
         way.to.accept(block.with_frames(block.frames, block.codec, receipt))
@@ -160,8 +171,9 @@ class _RoundRobin:
         if receipt.cause is None:
             block.receipt.join(receipt, Numbering(name=self._name))
             return
-        if not way.gate.shut:  # else it may well take it when it is back
-            tried |= {way.number}
+        mine = {way.number}
+        # one that has shut its gate may well take it when it is back
+        tried = _Tried(tried.all | mine, tried.open if way.gate.shut else tried.open | mine)
         outcome = receipt.outcome()
         refused = refused_by(
             outcome.refused
@@ -176,13 +188,20 @@ class _RoundRobin:
                 part.receipt.join(receipt, Numbering(-start, way=way.mark))
                 continue
             way.events -= part.frames.count
-            still = self._open()
-            if still and tried.issuperset(way.number for way in still):
+            if self._is_for_the_source(tried):
                 part.receipt.join(receipt, Numbering(-start))
                 continue
             self._retried.value += part.frames.count
             part.receipt.delivered = outcome.between(start, stop)
             self._send(part, tried)
+
+    def _is_for_the_source(self, tried: _Tried) -> bool:
+        """Whether those that could take it have failed it. A source that sends again gets what every output has
+        failed once, also if they are all away now: it finds the event that fails each of them."""
+        still = self._open()
+        if still and tried.open.issuperset(way.number for way in still):
+            return True
+        return not self._place.forgetful and tried.all.issuperset(way.number for way in self._ways)
 
     # breakers
 
@@ -210,7 +229,7 @@ class _RoundRobin:
         self._flushing = True
         try:
             while self._held and self._open():
-                self._send(self._held.popleft())
+                self._send(*self._held.popleft())
         finally:
             self._flushing = False
 

@@ -143,6 +143,10 @@ class SimulatedLoop(BaseSelectorEventLoop):
         *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
+        if self.is_closed():  # what is collected after a story that broke may still ask
+            handle = asyncio.Handle(callback, args, self, context)
+            handle.cancel()
+            return handle
         handle = super().call_soon(callback, *args, context=context)
         if self._owners is not None and self._owners.gone(context):
             handle.cancel()
