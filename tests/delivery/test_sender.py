@@ -142,16 +142,33 @@ def test_new_events_are_tried_although_all_that_failed_is_gone(most: int, rounds
 
 
 def test_what_is_gone_takes_no_room_of_what_failed() -> None:
-    lines = Lines([1] * 6, events=3)
+    lines = Lines([1] * 40, events=20)
     lines.out.window = 1
     for _ in range(2):
         lines.fail_all()
         lines.scheduler.advance(0.4)
     lines.fail_all()
-    assert lines.sender.failed(9).events == 3, "new ones wait while so much has failed"
-    lines.sender.forget(3)
+    assert lines.sender.failed(9).events == 20, "new ones wait while so much has failed"
+    lines.sender.forget(20)
     lines.scheduler.advance(15)
-    assert lines.numbers[0] == [4]
+    assert lines.numbers[0] == [21]
+    lines.close()
+
+
+def test_newer_events_pass_a_few_that_failed_and_are_larger_than_the_window() -> None:
+    """They waited for these, and so no attempt of these ever counted."""
+    lines = Lines([1, 1, 1], events=2, attempts=1)
+    lines.out.window = 1
+    passed = 0
+    for _ in range(60):
+        for block in lines.take():
+            if block.frames.payloads() == [b"3"]:
+                block.receipt.ack("f::sink")
+                passed += 1
+            else:
+                block.receipt.fail(LOST, sink="f::sink")
+        lines.scheduler.advance(1)
+    assert passed == 1
     lines.close()
 
 

@@ -23,6 +23,9 @@ class FailedParts(Generic[S]):
     def __repr__(self) -> str:
         return f"<FailedParts {len(self._firsts)} in order, {len(self._others)} others, {self.bytes} bytes>"
 
+    def __len__(self) -> int:
+        return len(self._others) + len(self._firsts)
+
     def __bool__(self) -> bool:
         return bool(self._others or self._firsts)
 

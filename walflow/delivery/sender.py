@@ -36,6 +36,7 @@ S = TypeVar("S")
 
 ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
 HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes
+FEW: Final = 16  # parts that failed: newer ones go on beside so many, also if these are larger than the window
 REMEMBERED: Final = 8  # errors that fail several events at once
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
@@ -56,6 +57,7 @@ class Sender(Generic[S]):
         self._sent = 0  # events, and not settled
         self._again_events = self._again_bytes = 0  # of these, those that had failed
         self._again_parts: dict[InFlight[S], None] = {}
+        self._probed_old = False  # by the last probe: a sink that lets one block come must get a new one too
         self._turns = 0  # new parts that are due before the next old one
         self._shared: dict[BaseException, InFlight[S] | None] = {}  # what fails many, and for whom alone it counts
         self._dropped = 0  # all events up to this position are gone
@@ -140,6 +142,7 @@ class Sender(Generic[S]):
             if part is None or not self._send(part):
                 break
             size += part.size
+            self._has_tried(part, now)
         self._arm(now)
 
     def _next(self, now: float) -> InFlight[S] | None:
@@ -152,13 +155,10 @@ class Sender(Generic[S]):
             return self._next_new(now)
         first, due = waiting.first, waiting.due
         if old.only:
-            if now < old.due:
+            if now < old.due or (self._probed_old and first is None and self._has_new(now)):
                 return self._next_new(now) if first is None else None
             part = waiting.probe()
-            if not self._fits(part):
-                return None
-            old.tried(now)
-            return waiting.take(part)
+            return waiting.take(part) if self._fits(part) else None
         if first is not None and first.due <= now:
             return waiting.take(first) if self._fits(first) else None
         if due is not None and due.due <= now and self._may_go_again(due, now):
@@ -167,6 +167,13 @@ class Sender(Generic[S]):
             self._turns = SHARE - 1 if due.proven else 0
             return waiting.take(due)
         return self._next_new(now) if first is None else None
+
+    def _has_tried(self, part: InFlight[S], now: float) -> None:
+        """A probe is one once it was sent: a gate that is shut uses up no turn."""
+        self._probed_old = part.failures > 0
+        probes = self._record.old if self._probed_old else self._record.new
+        if probes.only:
+            probes.tried(now)
 
     def _fits(self, part: InFlight[S]) -> bool:
         """Otherwise it waits until more is settled, and no new part takes its place."""
@@ -186,15 +193,14 @@ class Sender(Generic[S]):
         return fits and (most is None or self._again_events + part.count <= most // SHARE)
 
     def _has_new(self, now: float) -> bool:
-        if self._waiting.bytes > self._out.window or (self._record.new.only and now < self._record.new.due):
+        many = self._waiting.bytes > self._out.window and len(self._waiting) > FEW
+        if many or (self._record.new.only and now < self._record.new.due):
             return False
         return bool(self.ready) or self._supply.fill()
 
     def _next_new(self, now: float) -> InFlight[S] | None:
         if not self._has_new(now):
             return None
-        if self._record.new.only:
-            self._record.new.tried(now)
         if self._turns:
             self._turns -= 1
         part = self.ready.popleft()
