@@ -67,6 +67,6 @@ class PeerAway(OneOfMany):
     the connections. Newer events wait for those that failed so, and the order is kept."""
 
 
-class HandedBack(OneOfMany):
+class HandedBack(WalflowError):
     """A sink has only events that failed, and cannot tell whether its peer is away or these are bad:
     newer events may pass them."""

@@ -23,6 +23,7 @@ from walflow.world import entered
 
 HEALS_WITHIN: Final = 120.0  # seconds
 GIVES_UP_WITHIN: Final = 60.0  # seconds more for each event on which a peer always fails: they are tried in turns
+AND_BY_HTTP: Final = 150.0  # `http_client` tries each one by itself, before its log hears of it
 STARTS_WITHIN: Final = 5.0  # seconds, or it is refused
 STOPS_WITHIN: Final = 60.0  # a drain takes ten
 LOOKS: Final = 0.25
@@ -288,7 +289,9 @@ class Teller:
             peer.becomes("well")
 
     async def _until_all_is_done(self) -> None:
-        within = HEALS_WITHIN + GIVES_UP_WITHIN * len(self.story.chokes) * self.story.shape.clients
+        shape = self.story.shape
+        each = AND_BY_HTTP if "http" in shape.exits else GIVES_UP_WITHIN
+        within = HEALS_WITHIN + each * len(self.story.chokes) * shape.clients
         end = self.loop.time() + within
         looks, left, more = 0, "", 0.0
         while looks < IN_A_ROW and self.loop.time() < end:

@@ -350,7 +350,7 @@ class Sender(Generic[S]):
         the errors that would count for it alone."""
         if not part.failures:
             return True
-        causes = [*receipt.causes()]
+        causes = [*dict.fromkeys(receipt.causes())]
         shared = [cause for cause in causes if isinstance(cause, OneOfMany)]
         only = True
         for cause in shared:

@@ -3,14 +3,14 @@
 from typing import Final
 
 from walflow.contract import Inlet
-from walflow.errors import HandedBack
+from walflow.errors import HandedBack, OneOfMany
 
 FRUITLESS: Final = (
     3  # connections in a row that ended with events on them, and none delivered; then the log gets them back
 )
 
 
-class EndsEach(HandedBack):
+class EndsEach(HandedBack, OneOfMany):
     """Several connections, one after the other, ended with events on them, and none was delivered:
     one of them may be what ends them."""
 
