@@ -1,4 +1,4 @@
-"""What a daemon has from outside: a disk, a network, clocks, and chance.
+"""What a daemon has from outside: a machine's disk, network, clocks and boot, and chance.
 
 They are those of the machine, unless a `World` is entered. Then all that runs in this context has that one, and so
 have the tasks and calls of an event loop that begin in it. So a simulation gives each daemon a
@@ -17,12 +17,14 @@ from walflow.network import Network, SystemNetwork
 
 
 class World(NamedTuple):
-    """`dice`: all that must differ from run to run, or from process to process."""
+    """`dice`: all that must differ from run to run, or from process to process. `boot`: the machine's, by name; None:
+    as the system says."""
 
     disk: Disk
     clocks: Clocks
     dice: Random
     network: Network
+    boot: str | None = None
 
 
 MACHINE = World(RealDisk(), SystemClock(), SystemRandom(), SystemNetwork())
@@ -53,6 +55,19 @@ def clocks() -> Clocks:
 
 def dice() -> Random:
     return _current.get().dice
+
+
+def boot() -> str:
+    """Another one after a power cut. Empty where the system does not say: then every start counts as one after a
+    cut."""
+    known = _current.get().boot
+    if known is not None:
+        return known
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def wall_ns() -> int:

@@ -29,19 +29,10 @@ from connectors.file.recovery import (
 from connectors.file.sidecar import Sidecar, State
 from walflow import WrittenPositions
 from walflow.files import Disk
-from walflow.world import monotonic, wall_ns
+from walflow.world import boot, monotonic, wall_ns
 
 COPY_BYTES: Final = 1 << 20
 ASIDE: Final = ".walflow-cut-"
-
-
-def boot_id() -> str:
-    """Empty where the system does not say: then every start counts as one after a power cut."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 class AppendedFile(Output):
@@ -53,7 +44,7 @@ class AppendedFile(Output):
         disk: Disk,
         *,
         sync: bool,
-        boot: Callable[[], str] = boot_id,
+        boot: Callable[[], str] = boot,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(path, disk, sync=sync, empty=False, clock=clock)

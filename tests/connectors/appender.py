@@ -6,7 +6,7 @@ import random
 import sys
 from pathlib import Path
 
-from connectors.file.appended_file import boot_id
+from walflow.world import boot
 from tests.connectors.world import Sink, appending
 
 
@@ -18,7 +18,7 @@ def event(position: int) -> bytes:
 
 
 def append(path: Path, cursor: int, last: int) -> Sink:
-    sink = appending(path, boot=boot_id(), sync=False)  # what the process wrote, its death does not take back
+    sink = appending(path, boot=boot(), sync=False)  # what the process wrote, its death does not take back
     position, told = cursor + 1, 0
     while position <= last:
         sink.scheduler.holding = True

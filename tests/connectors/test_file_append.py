@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.file.appended_file import boot_id
+from walflow.world import boot
 from connectors.file.sidecar import Sidecar, State
 from tests.connectors.world import LOG, DeadlyDisk, Killed, PowerDisk, Sink, appending, to_append
 from tests.examples import shared
@@ -633,6 +633,6 @@ def test_a_newer_walflows_sidecar_is_left_alone(path: Path) -> None:
     assert sidecar.read_bytes() == newer
 
 
-def test_this_machine_has_a_boot_id() -> None:
-    assert len(boot_id()) == 36
-    assert boot_id() == boot_id()
+def test_this_machine_has_a_boot() -> None:
+    assert len(boot()) == 36
+    assert boot() == boot()

@@ -1,12 +1,13 @@
 """Flows of simulated daemons, drawn, and what each owes for an event."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from walflow.cli.promises import promises
 from walflow.plan import Assembly, load
 from walflow.registry import connectors
 from walflow.testing.simulation.ends import Clients, Peers
@@ -51,6 +52,8 @@ EXITS: Final[Mapping[str, str]] = {
     "story": "peer",
     "tcp": 'tcp_client with codec = "json", postprocessors = ["separate"], '
     'config = {{"url": "{name}:4242", "ack": "echo", "echo_timeout": 10000000000}} end',
+    "file": 'file with codec = "json", postprocessors = ["separate"], '
+    'config = {{"path": "/{name}.jsonl", "mode": "append"}} end',
     "http": 'http_client with codec = "json", config = {{"url": "http://{name}/", "batch": "lines"}} end',
 }
 EXIT_PORTS: Final = {"tcp": 4242, "http": 80}
@@ -91,6 +94,11 @@ class Shape(NamedTuple):
         if self.pipeline == "script" and number == 7:
             return [(DEAD,)] if self.err else []
         return [(NEAR,)] if self.pipeline == "odd" and number % 2 == 0 else [(NEAR,), (FAR,)]
+
+    @property
+    def once_files(self) -> Set[str]:
+        """Peers that are files to which, as `walflow check` says, no event comes twice after kill -9."""
+        return _once_files(self)
 
     def times(self, peer: str) -> int:
         """How often a peer gets an event if nothing goes wrong."""
@@ -155,7 +163,7 @@ deploy flow main;
 """
 
 
-KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http"]
+KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file"]
 
 
 def drawn(dice: Random) -> Shape:
@@ -173,6 +181,13 @@ def drawn(dice: Random) -> Shape:
         dice.choice(doors),
         (dice.choice(KINDS_OF_EXITS), dice.choice(KINDS_OF_EXITS)),
     )
+
+
+@cache
+def _once_files(shape: Shape) -> Set[str]:
+    files = {name for name in (NEAR, FAR) if shape.exit(name) == "file" and shape.has_log}
+    repeats = {one.path.sink.name for one in promises(assembled(shape)).paths if one.repeats}
+    return files - repeats
 
 
 @cache

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import signal
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ from structlog.typing import EventDict
 
 from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, assembled, drawn
 from walflow.testing.simulation import Life, Machine, simulated
-from walflow.testing.simulation.ends import ClientLedger, Mood, Outside, PeerLedger, outside
+from walflow.testing.simulation.ends import ClientLedger, FilePeer, Mood, Outside, PeerLedger, outside
 from walflow.testing.simulation.wires import EchoClient, EchoPeer, HttpEndpoint, HttpSender
 from walflow.world import entered
 
@@ -35,7 +35,8 @@ CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender
     "tcp": EchoClient,
     "http": HttpSender,
 }
-PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint]]] = {
+PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint | FilePeer]]] = {
+    "file": FilePeer,
     "tcp": EchoPeer,
     "http": HttpEndpoint,
 }
@@ -176,6 +177,7 @@ class Teller:
                 self._look_at_wires()
             self._heal()
             await self._until_all_is_done()
+            self._read_files()
             self.judge()
         finally:
             self._count_dropped()
@@ -326,30 +328,61 @@ class Teller:
 
     # the judge
 
+    def _read_files(self) -> None:
+        for name, peer in self.outside.peers.items():
+            path = f"/{name}.jsonl"
+            if isinstance(peer, FilePeer) and not self._unsynced(name) and path in self.machine.disk.sizes():
+                peer.read(self.machine.disk.content(path))
+
+    def _unsynced(self, peer: str) -> bool:
+        """Without a log a file is not synced, and a power cut takes from it what it will."""
+        shape = self.story.shape
+        cut = any(step.what == "cut" for step in self.story.steps)
+        return shape.exit(peer) == "file" and not shape.has_log and cut
+
     def judge(self) -> None:
         shape = self.story.shape
         self._judge_letters()
         uncounted = self.dropped + self._rejected() if not shape.err else 0
-        once = self.lives == 1 and bool(shape.between)
-        troubled = bool(self.story.chokes) or any(step.what in TROUBLES for step in self.story.steps)
         if self.lives > 1 and "memory" in shape.between:  # what it had acked ended with the process
             return
         for name, client in self.outside.clients.items():
             for number in range(client.wants):
                 for owed in shape.owes(number):
+                    if any(self._unsynced(peer) for peer in owed):
+                        continue
+                    self._judge_files(client, number, owed)
                     wanted = min(shape.times(peer) for peer in owed)
                     got = sum(self.outside.peers[peer].got[name, number] for peer in owed)
                     letters = sum(self._letters(peer, name, number) for peer in owed)
                     if got + letters * wanted >= wanted:  # a letter is about all that was made of the event
-                        twice = client.sent[number] > 1 and (shape.door != "http" or number in client.doubtful)
-                        wires = any(shape.exit(peer) != "story" for peer in owed)
-                        judged = once and not twice and not (troubled and wires)
-                        if judged and (got > wanted or letters > wanted):
+                        if self._once(client, number, owed) and (got > wanted or letters > wanted):
                             raise Broken(f"event {number} of {name} came to {owed} {got} times, {letters} as letters")
                     elif uncounted and self._may_be_given_up(number):
                         uncounted -= 1
                     else:
                         raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
+
+    def _judge_files(self, client: ClientLedger, number: int, owed: Sequence[str]) -> None:
+        """After kill -9 none comes twice."""
+        if self._sent_twice(client, number) or any(step.what == "cut" for step in self.story.steps):
+            return
+        for peer in self.story.shape.once_files.intersection(owed):
+            got = self.outside.peers[peer].got[client.name, number]
+            if got > 1:
+                raise Broken(f"event {number} of {client.name} is {got} times in the file {peer}")
+
+    def _sent_twice(self, client: ClientLedger, number: int) -> bool:
+        return client.sent[number] > 1 and (self.story.shape.door != "http" or number in client.doubtful)
+
+    def _once(self, client: ClientLedger, number: int, owed: Sequence[str]) -> bool:
+        """Whether each peer gets this event once, at most."""
+        shape, steps = self.story.shape, {step.what for step in self.story.steps}
+        if self._sent_twice(client, number):
+            return False
+        wires = any(shape.exit(peer) in ("tcp", "http") for peer in owed)
+        troubled = bool(self.story.chokes) or not steps.isdisjoint(TROUBLES)
+        return self.lives == 1 and bool(shape.between) and not (wires and troubled)
 
     def _judge_letters(self) -> None:
         """What is given up is what no peer could ever take: an outage makes no letter of a good event."""

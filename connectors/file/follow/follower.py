@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from connectors.file.appended_file import boot_id
 from connectors.file.follow.checkpoint import FollowCheckpoint, FollowMarks, NoCheckpoint
 from connectors.file.follow.followed import FollowedFile
 from connectors.file.follow.followed_files import FollowedFiles, Following
@@ -28,7 +27,7 @@ UNENDED_BYTES: Final = 32 << 20  # of all files, held because their event has no
 AHEAD_FILES: Final = 512  # with events ahead of the checkpoint: a log recognises those of some 1,000 files
 
 
-async def follow(config: Following, out: Outlet, disk: Disk | None = None, boot: Callable[[], str] = boot_id) -> None:
+async def follow(config: Following, out: Outlet, disk: Disk | None = None, boot: Callable[[], str] = world.boot) -> None:
     """Raises Unusable and NoCheckpoint; returns only by being cancelled."""
     in_thread = Jobs(out.scheduler)
     checkpoint = await in_thread.run(

@@ -173,6 +173,16 @@ class PeerLedger:
                 self.got[str(value["from"]), cast("int", value["n"])] += 1
 
 
+class FilePeer(PeerLedger):
+    """A file that a sink writes. What is in it counts."""
+
+    def read(self, content: bytes) -> None:
+        """Raises AssertionError where a line is torn."""
+        self.got.clear()
+        assert not content or content.endswith(b"\n"), f"{self.name} ends in a torn line"
+        self.take(content.splitlines())
+
+
 class StoryPeer(PeerLedger):
     """It is handed blocks by a sink."""
 

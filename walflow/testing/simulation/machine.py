@@ -93,6 +93,7 @@ class Machine:
         self.net = SimulatedNetwork(loop, dice)
         self.host = self.net.host(NAME)
         self.weather = Weather(loop, dice)
+        self.boots = 1
         self.lives: list[Life] = []
         self.disk.fault = self.weather.met
         self.disk.opener = now_running
@@ -100,7 +101,7 @@ class Machine:
 
     def start(self, assembly: Assembly, settings: Settings | None = None) -> Life:
         """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say."""
-        world = World(self.disk, self.clocks, self.dice, self.host)
+        world = World(self.disk, self.clocks, self.dice, self.host, f"boot {self.boots}")
         life = Life(self.loop, world, assembly, settings or Settings(), self._wait)
         life.on_gone.append(lambda: self.host.let_go_of(life))
         self.lives.append(life)
@@ -118,6 +119,7 @@ class Machine:
         for life in self.lives:
             life.kill()
         self.lives.clear()
+        self.boots += 1
         power_cut(self.disk, self.dice)
 
     def other(self, name: str) -> World:
