@@ -36,6 +36,7 @@ class InFlight(Generic[S]):
     proven: bool = False  # its sink has taken others while it failed: it is not, or not only, an outage
     halved: bool = False
     untried: bool = False  # since it was cut out of a larger part
+    shared: bool = False  # it failed with others for one reason: it goes again apart from what has failed
     holds: bool = False  # newer events wait until it was tried again; what failed once, or because its peer was away
     due: float = 0.0
     sink: str = ""  # that failed it last

@@ -57,6 +57,7 @@ class Sender(Generic[S]):
         self._sent = 0  # events, and not settled
         self._again_events = self._again_bytes = 0  # of these, those that had failed
         self._again_parts: dict[InFlight[S], None] = {}
+        self._again_shared = 0  # parts of these
         self._probed_old = False  # by the last probe: a sink that lets one block come must get a new one too
         self._turns = 0  # new parts that are due before the next old one
         self._shared: dict[BaseException, InFlight[S] | None] = {}  # what fails many, and for whom alone it counts
@@ -158,9 +159,11 @@ class Sender(Generic[S]):
             if now < old.due or (self._probed_old and first is None and self._has_new(now)):
                 return self._next_new(now) if first is None else None
             part = waiting.probe()
-            return waiting.take(part) if self._fits(part) else None
+            if self._is_apart(part):
+                return waiting.take(part) if self._fits(part) else None
+            return self._next_new(now) if first is None else None
         if first is not None and first.due <= now:
-            return waiting.take(first) if self._fits(first) else None
+            return waiting.take(first) if self._is_apart(first) and self._fits(first) else None
         if due is not None and due.due <= now and self._may_go_again(due, now):
             if not self._fits(due):
                 return None
@@ -182,6 +185,8 @@ class Sender(Generic[S]):
 
     def _may_go_again(self, part: InFlight[S], now: float) -> bool:
         """What failed because the sink was away goes before what is newer, in its order."""
+        if not self._is_apart(part):
+            return False
         if not part.proven:
             return True
         if self._turns > 0 and self._waiting.first is None and self._has_new(now):
@@ -191,6 +196,11 @@ class Sender(Generic[S]):
         most = self._limits.events
         fits = self._again_bytes + part.size <= self._out.window // SHARE
         return fits and (most is None or self._again_events + part.count <= most // SHARE)
+
+    def _is_apart(self, part: InFlight[S]) -> bool:
+        """Of what failed with others, for a reason that may be any of them, nothing else that failed is under way.
+        So each failure says of which."""
+        return not self._again_parts or not (part.shared or self._again_shared)
 
     def _has_new(self, now: float) -> bool:
         many = self._waiting.bytes > self._out.window and len(self._waiting) > FEW
@@ -239,6 +249,7 @@ class Sender(Generic[S]):
         if part.failures:
             self._again_events += sign * part.count
             self._again_bytes += sign * part.size
+            self._again_shared += sign * part.shared
             if sign > 0:
                 self._again_parts[part] = None
             else:
@@ -324,6 +335,7 @@ class Sender(Generic[S]):
                 proven=part.proven or counts,
                 halved=part.halved or halves,
                 untried=halves,
+                shared=part.failures > 0 and not counts and any(isinstance(one, OneOfMany) for one in receipt.causes()),
                 holds=not passed and part.failures < _patience(cause),
                 failed_at=part.failed_at if part.failures else now,
                 due=now + _wait(low, failures),

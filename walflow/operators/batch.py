@@ -29,7 +29,8 @@ class Batch(Operator):
     """Collects events and sends `count` of them on together, or fewer after `timeout`. They stay single events, in
     their order; the sinks get them, write them and ack them at once. Events of one stream become one block of at most
     256 KiB and 4,096 events; events of several streams become several blocks. A batch is sent early when it holds
-    half of a source's window, and when a source or a log upstream can send no more until an event is settled."""
+    half of a source's window, and when a source or a log upstream can send no more until an event is settled. What
+    comes again, because a sink failed it, goes on at once and alone: so one bad event fails by itself."""
 
     example: ClassVar[str] = """\
 define operator hundred from generic::batch with count = 100, timeout = 1000000000 end;
@@ -70,6 +71,10 @@ class _Batch:
 
     def accept(self, block: Block) -> None:
         if self._draining:
+            self._to.accept(block)
+            return
+        if block.receipt.delivered is not None:
+            self._flush()
             self._to.accept(block)
             return
         lacking = self._count - self._events
@@ -162,8 +167,6 @@ def _continues(run: Sequence[Block], block: Block) -> bool:
         and framing is last.frames.framing
         and framing.countable
         and block.meta == last.meta
-        and block.receipt.delivered is None  # of what comes again, each event may be lacked by other sinks
-        and last.receipt.delivered is None
         and (block.origin is None) == (last.origin is None)
         and (block.origin is None or _follows(block, last))
         and sum(one.frames.count for one in run) + block.frames.count <= BLOCK_EVENTS
