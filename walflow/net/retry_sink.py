@@ -10,8 +10,8 @@ from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
 from walflow.errors import WalflowError
 from walflow.event import Block
 from walflow.net.retry_queue import Failure, FailureVerdict, HeldPart, RetryQueue
-from walflow.net.sent_block import NotConfirmed, NothingElse
-from walflow.sinks.engine import SinkEngine
+from walflow.net.sent_block import NoneConfirmed, NotConfirmed, NothingElse
+from walflow.sinks.engine import NotDelivered, SinkEngine
 from walflow.sinks.sink_end import close
 from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
@@ -155,7 +155,7 @@ class RetrySink(SinkEngine, Generic[P]):
         self._queue.drop(held)
         seconds = max(self._backoff.next(), failure.wait)
         self._refused = [held.part]
-        self._troubled(NotConfirmed(reason))
+        self._troubled(NotConfirmed(reason) if held.events == 1 else NoneConfirmed(reason))
         self._end_wait()
         self._rests = self._inlet.scheduler.call_later(seconds, self._well)
 
@@ -175,8 +175,9 @@ class RetrySink(SinkEngine, Generic[P]):
     def _fail_held(self, cause: WalflowError) -> None:
         refused, self._refused = self._refused, []
         self._fail_all(refused, cause)
-        self._fail_all(self._queue.drop_all() if self.state is CLOSED else self._queue.drop_waiting(), cause)
-        super()._fail_held(cause)
+        untried = NotDelivered(str(cause))
+        self._fail_all(self._queue.drop_all() if self.state is CLOSED else self._queue.drop_waiting(), untried)
+        super()._fail_held(untried)
 
     def _fail_all(self, parts: Sequence[P], cause: WalflowError) -> None:
         for part in parts:

@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from walflow.contract import Inlet
-from walflow.errors import HandedBack, WalflowError
+from walflow.errors import HandedBack, OneOfMany, WalflowError
 from walflow.event import Block
 from walflow.outage import NO_BLAME, Blame
 
 
 class NotConfirmed(WalflowError):
     """No peer has confirmed the event. It may be there."""
+
+
+class NoneConfirmed(NotConfirmed, OneOfMany):
+    """Of several events that were sent together."""
 
 
 class NothingElse(NotConfirmed, HandedBack):

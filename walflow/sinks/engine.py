@@ -74,7 +74,7 @@ class SinkEngine:
         elif state is CLOSED:
             self.fail(block, self._stop_cause())
         elif self.trouble is not None and self._inlet.upstream.replaceable:
-            self.fail(block, self.trouble)
+            self.fail(block, NotDelivered(str(self.trouble)))
         elif state is LOST:
             self._leave(block)
         else:
