@@ -59,7 +59,7 @@ class Blameless(WalflowError):
 
 class OneOfMany(WalflowError):
     """A sink fails all that was under way, and cannot tell which event is to blame. It gives each of them the same
-    error. It counts as an attempt of the only one of them that had failed before; of two such it counts for neither."""
+    error. It counts as an attempt of the only one of them that had failed before; if there were two, of neither."""
 
 
 class PeerAway(OneOfMany):

@@ -47,8 +47,9 @@ def segments(sets: Sequence[Bits], count: int) -> Iterator[tuple[int, int, tuple
 
 
 class Delivered(NamedTuple):
-    """What is known of events that are sent again, and of no others. `has`: which of them a receiver has, by its name. `refused`: which
-    of them a sink has rejected, and why; their error records have not been acked everywhere."""
+    """What is known of events that are sent again, and of no others. `has`: which of them a receiver has, by its
+    name. `refused`: which of them a sink has rejected, and why; their error records have not been acked
+    everywhere."""
 
     has: Mapping[str, Bits]
     refused: Mapping[str, Mapping[int, str]]

@@ -26,8 +26,9 @@ from walflow.net import (
     RetrySink,
     bearer,
     connect_problem,
+    socket_of,
 )
-from walflow.world import monotonic, network, wall_ns
+from walflow.world import monotonic, wall_ns
 
 TOO_MUCH: Final = {400, 413, 422}  # perhaps for one event of a batch: the others are tried without it
 WAIT: Final = {408, 425, 429, 503}  # the server asks for time, so no event is to blame
@@ -122,9 +123,7 @@ class HttpClientRun:
             self._inlet.on_reopen(self._contexts.renew)
         if self._config.token is not None:
             self._token()  # better now than at the first event
-        connector = aiohttp.TCPConnector(
-            limit=self._config.concurrency, socket_factory=lambda found: network().socket(*found[:3])
-        )
+        connector = aiohttp.TCPConnector(limit=self._config.concurrency, socket_factory=socket_of)
         async with aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=self._config.timeout / 1e9),

@@ -17,7 +17,7 @@ from connectors.registry.registry import NamedSchema, RegisteredSchemas, Registr
 from walflow import Block, CannotDecode, CannotEncode, Codec, Frames, Inlet, Outlet, Receipt, StreamId
 from walflow.codecs import BINARY
 from walflow.framing import frames_of
-from walflow.net import Contexts, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink
+from walflow.net import Contexts, Failure, HeldPart, NotConfirmed, RequestSeconds, RetryQueue, RetrySink, socket_of
 
 ATTEMPTS: Final = 3  # that count
 PATIENT: Final = 4  # failures; then others are tried
@@ -58,7 +58,7 @@ class SchemaRegistryRun:
         secured = Contexts(config.tls, self._inlet.log).current if config.secure else True
         try:
             async with aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=secured),
+                connector=aiohttp.TCPConnector(ssl=secured, socket_factory=socket_of),
                 timeout=aiohttp.ClientTimeout(total=config.timeout / 1e9),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=headers,

@@ -1,5 +1,7 @@
 """UDP sockets, and the kernel's count of dropped datagrams."""
 
+import errno
+import os
 import socket
 import struct
 from typing import Annotated, Final
@@ -79,7 +81,7 @@ def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> 
             sock.setblocking(False)
             options.before_bind(sock)
             if bind is not None:
-                sock.bind(socket.getaddrinfo(*bind, family, kind)[0][4])
+                sock.bind(_ours(bind, family))
             sock.connect(where)
         except OSError as error:
             sock.close()
@@ -87,6 +89,14 @@ def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> 
         else:
             return sock
     raise CannotSend(f"cannot send to {address}: {problem and (problem.strerror or problem)}") from problem
+
+
+def _ours(bind: Address, family: int) -> object:
+    """Raises OSError where the host has no address of that family."""
+    for found, _, _, _, where in network().addresses(*bind, socket.SOCK_DGRAM, to_listen=True):
+        if found == family:
+            return where
+    raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
 
 
 def buffer_of(sock: socket.socket) -> int:

@@ -6,8 +6,8 @@ import random
 import sys
 from pathlib import Path
 
-from walflow.world import boot
 from tests.connectors.world import Sink, appending
+from walflow.world import boot
 
 
 def event(position: int) -> bytes:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from walflow.world import boot
 from connectors.file.sidecar import Sidecar, State
 from tests.connectors.world import LOG, DeadlyDisk, Killed, PowerDisk, Sink, appending, to_append
 from tests.examples import shared
 from tests.wal.conftest import no_file_left_open  # noqa: F401  # a fixture, for every test here
 from walflow.disk import RealDisk, RecordingDisk
 from walflow.event import Origin
+from walflow.world import boot
 
 
 @pytest.fixture

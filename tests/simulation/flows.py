@@ -1,6 +1,6 @@
 """Flows of simulated daemons, drawn, and what each owes for an event."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -64,7 +64,8 @@ DEAD: Final = "dead"
 
 class Shape(NamedTuple):
     """`between`: names of `KINDS`. `pipeline`: of `PIPELINES`. `err`: whether anything is linked to it. `door`: of
-    `DOORS`, or "story"; the door `tcp` sends back what the last log delivers. `exits`: of `EXITS`, for near and far."""
+    `DOORS`, or "story"; the door `tcp` sends back what the last log delivers. `exits`: of `EXITS`, for near and
+    far."""
 
     between: Between
     pipeline: str
@@ -96,7 +97,7 @@ class Shape(NamedTuple):
         return [(NEAR,)] if self.pipeline == "odd" and number % 2 == 0 else [(NEAR,), (FAR,)]
 
     @property
-    def once_files(self) -> Set[str]:
+    def once_files(self) -> AbstractSet[str]:
         """Peers that are files to which, as `walflow check` says, no event comes twice after kill -9."""
         return _once_files(self)
 
@@ -138,7 +139,9 @@ class Shape(NamedTuple):
         if self.door == "tcp":
             lines += [f"create pipeline back from pass; connect {way[-1]} to /pipeline/back;"]
             lines += ["connect /pipeline/back to /connector/door;"]
-        lines += [f"connect /pipeline/split/{port} to /connector/{name};" for port, name in (("out", NEAR), ("other", FAR))]
+        lines += [
+            f"connect /pipeline/split/{port} to /connector/{name};" for port, name in (("out", NEAR), ("other", FAR))
+        ]
         if self.err:
             lines += [
                 "create connector dead from peer; create pipeline letters from pass;",
@@ -184,7 +187,7 @@ def drawn(dice: Random) -> Shape:
 
 
 @cache
-def _once_files(shape: Shape) -> Set[str]:
+def _once_files(shape: Shape) -> AbstractSet[str]:
     files = {name for name in (NEAR, FAR) if shape.exit(name) == "file" and shape.has_log}
     repeats = {one.path.sink.name for one in promises(assembled(shape)).paths if one.repeats}
     return files - repeats

@@ -10,9 +10,9 @@ itself, with what is known of who has it. Three rules say when (decision 0047):
 - *Outage.* While a sink fails all that it gets, events are only sent to find out whether it is back: one new and one
   old part at a time, with waits that grow. Once it takes something, all goes on.
 - *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since the
-  failure before, or, after half a minute, if newer ones wait for the room that only such events hold; and if the event
-  may be its cause: `Blameless` never counts, `OneOfMany` for the only one that had failed before. So an outage uses up
-  no attempts. After `attempts` counted failures the event is rejected.
+  failure before, or, after half a minute, if newer ones wait for the room that only such events hold; and if the
+  event may be its cause: `Blameless` never counts, `OneOfMany` for the only one that had failed before. So an outage
+  uses up no attempts. After `attempts` counted failures the event is rejected.
 
 What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
 
@@ -30,7 +30,7 @@ from walflow.delivery.pump import Pump
 from walflow.delivery.sink_record import BACKOFF, SinkRecord
 from walflow.errors import Blameless, HandedBack, OneOfMany, PeerAway
 from walflow.event import Block
-from walflow.receipt import AGAIN, Outcome, Receipt, named, runs
+from walflow.receipt import AGAIN, Receipt, named, runs
 
 S = TypeVar("S")
 
@@ -314,6 +314,7 @@ class Sender(Generic[S]):
         many: list[OneOfMany] = []
         counts = self._counts(part, receipt, many) and suspected and not isinstance(cause, Blameless)
         passed = self._record.has_passed(sinks, part.first + stop)
+        shared = part.failures > 0 and not counts and any(isinstance(one, OneOfMany) for one in receipt.causes())
         if self._record.failed(sinks, now, again=part.failures > 0):
             self._out.waits()
         first, last = part.first + start, part.first + stop - 1
@@ -335,7 +336,7 @@ class Sender(Generic[S]):
                 proven=part.proven or counts,
                 halved=part.halved or halves,
                 untried=halves,
-                shared=part.failures > 0 and not counts and any(isinstance(one, OneOfMany) for one in receipt.causes()),
+                shared=shared,
                 holds=not passed and part.failures < _patience(cause),
                 failed_at=part.failed_at if part.failures else now,
                 due=now + _wait(low, failures),

@@ -36,7 +36,7 @@ from walflow.net.secure import TlsProtocol
 from walflow.net.sent_block import NotConfirmed, Refusal, SentBlock
 from walflow.net.server import SENT_TO_CLIENTS, ServerConnector, StreamServer
 from walflow.net.socket_writer import Writing
-from walflow.net.sockets import CannotListen, SocketOptions, UnixListener, listen_tcp
+from walflow.net.sockets import CannotListen, SocketOptions, UnixListener, listen_tcp, socket_of
 from walflow.net.thread import on_thread
 from walflow.net.tls import BadCertificate, ClientTls, Contexts, ServerTls, check_name
 from walflow.net.url import HTTP, AtUrl, UrlScheme
@@ -112,6 +112,7 @@ __all__ = [
     "on_thread",
     "parse_address",
     "same_token",
+    "socket_of",
     "to_listen",
     "to_make_socket",
     "to_reach",

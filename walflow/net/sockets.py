@@ -74,6 +74,11 @@ def listen_tcp(address: Address, backlog: int, options: SocketOptions) -> list[s
     return listening
 
 
+def socket_of(found: tuple[int, int, int, str, object]) -> socket.socket:
+    """For one of the addresses that a host has, as getaddrinfo gives it: for libraries that connect by themselves."""
+    return network().socket(*found[:3])
+
+
 class UnixListener:
     """A socket file of walflow. A file that a dead process left is replaced. If a process answers on it, or it is no
     socket, it is not touched."""

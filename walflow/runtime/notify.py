@@ -49,7 +49,7 @@ class Notifier:
         self.say("STATUS=" + "".join(char if char.isprintable() else "?" for char in line))
 
     def reloading(self) -> None:
-        self.say("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")  # noqa: TID251  # systemd compares it with its own
+        self.say("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")  # systemd compares it with its own
 
     def close(self) -> None:
         if self._socket is not None:

@@ -27,7 +27,9 @@ UNENDED_BYTES: Final = 32 << 20  # of all files, held because their event has no
 AHEAD_FILES: Final = 512  # with events ahead of the checkpoint: a log recognises those of some 1,000 files
 
 
-async def follow(config: Following, out: Outlet, disk: Disk | None = None, boot: Callable[[], str] = world.boot) -> None:
+async def follow(
+    config: Following, out: Outlet, disk: Disk | None = None, boot: Callable[[], str] = world.boot
+) -> None:
     """Raises Unusable and NoCheckpoint; returns only by being cancelled."""
     in_thread = Jobs(out.scheduler)
     checkpoint = await in_thread.run(

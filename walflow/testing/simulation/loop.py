@@ -197,7 +197,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
         port: "bytes | str | int | None",
         *,
         family: int = 0,
-        type: int = 0,  # noqa: A002  # asyncio's name
+        type: int = 0,  # asyncio's name
         proto: int = 0,
         flags: int = 0,
     ) -> list[Any]:

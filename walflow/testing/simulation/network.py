@@ -17,10 +17,10 @@ import errno
 import os
 import selectors
 import socket
-from socket import SocketKind
 from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
+from socket import SocketKind
 from typing import TYPE_CHECKING, Any, Final
 
 from walflow.network import Found
@@ -283,7 +283,7 @@ class SimulatedSocket(socket.socket):
         """For its number alone."""
         return SimulatedSocket(self.host, self._kind)
 
-    def setblocking(self, flag: bool) -> None: ...  # noqa: FBT001  # socket's
+    def setblocking(self, flag: bool) -> None: ...
 
     def settimeout(self, value: float | None) -> None: ...
 
@@ -318,7 +318,8 @@ class SimulatedSocket(socket.socket):
         where, port = self._net.address_of(address[0]), address[1] or self._free_port()
         there = self._net.bound.setdefault((self._kind, where, port), [])
         shares = (socket.SOL_SOCKET, socket.SO_REUSEPORT)
-        if any(one.host is self.host and not (one._options.get(shares) and self._options.get(shares)) for one in there):
+        mine = [one for one in there if one.host is self.host]
+        if mine and not all(one._options.get(shares) for one in (self, *mine)):
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         there.append(self)
         self._name = where, port

@@ -16,7 +16,6 @@ from walflow.testing.simulation.ends import AGAIN, ClientLedger, Mood, PeerLedge
 
 PATIENCE: Final = 40.0  # seconds that a client waits for an answer: http_server answers after 30
 LEAVES: Final = 0.02  # of all pauses: after these a client ends its connection
-LOOKS: Final = 0.05  # seconds between two looks of who is silent
 BUSY_HEADS: Final = ("503 Busy", "503 Busy\r\nRetry-After: 1", "500 Broken", "429 Slower")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -153,12 +152,14 @@ class WirePeer(PeerLedger):
     def __init__(self, name: str, dice: Random) -> None:
         super().__init__(name, dice)
         self._changed = asyncio.Event()
+        self._listens = asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
         self._talks: set[asyncio.Task[None]] = set()
 
     def becomes(self, mood: Mood) -> None:
         super().becomes(mood)
         self._changed.set()
+        self._listens.set()
 
     async def run(self, host: str, port: int) -> None:
         server: asyncio.Server | None = None
@@ -171,8 +172,8 @@ class WirePeer(PeerLedger):
                     writer.transport.abort()
             elif server is None:
                 server = await asyncio.start_server(self._begin, host, port)
-            self._changed.clear()
-            await self._changed.wait()
+            self._listens.clear()
+            await self._listens.wait()
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -195,7 +196,8 @@ class WirePeer(PeerLedger):
         """Its time for an answer, and for as long as it is silent."""
         await asyncio.sleep(self.dice.expovariate(1 / self.latency))
         while self.mood == "silent":
-            await asyncio.sleep(LOOKS)
+            self._changed.clear()
+            await self._changed.wait()
 
     def numbers(self, events: Sequence[bytes]) -> set[int]:
         values = [JSON.decode(event) for event in events]
