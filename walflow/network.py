@@ -1,6 +1,7 @@
 """Sockets and names of hosts come from a `Network`, so that a simulated one can stand in for the system's."""
 
 import socket
+from collections.abc import Sequence
 from socket import SocketKind
 from typing import Protocol
 
@@ -11,7 +12,7 @@ Found = tuple[socket.AddressFamily, SocketKind, int, str, Where]  # as socket.ge
 class Network(Protocol):
     def socket(self, family: int, kind: int, protocol: int) -> socket.socket: ...
 
-    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> list[Found]:
+    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> Sequence[Found]:
         """Raises OSError where the name is not known. Blocks while it is looked up."""
         ...
 
@@ -20,5 +21,5 @@ class SystemNetwork:
     def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
         return socket.socket(family, kind, protocol)
 
-    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> list[Found]:
+    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> Sequence[Found]:
         return socket.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE if to_listen else 0)

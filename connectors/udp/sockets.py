@@ -91,7 +91,7 @@ def connect_udp(address: Address, bind: Address | None, options: UdpOptions) -> 
     raise CannotSend(f"cannot send to {address}: {problem and (problem.strerror or problem)}") from problem
 
 
-def _ours(bind: Address, family: int) -> object:
+def _ours(bind: Address, family: int) -> tuple[int, bytes] | tuple[str, int] | tuple[str, int, int, int]:
     """Raises OSError where the host has no address of that family."""
     for found, _, _, _, where in network().addresses(*bind, socket.SOCK_DGRAM, to_listen=True):
         if found == family:

@@ -1,6 +1,6 @@
 """Flows of simulated daemons, drawn, and what each owes for an event."""
 
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -97,7 +97,7 @@ class Shape(NamedTuple):
         return [(NEAR,)] if self.pipeline == "odd" and number % 2 == 0 else [(NEAR,), (FAR,)]
 
     @property
-    def once_files(self) -> AbstractSet[str]:
+    def once_files(self) -> frozenset[str]:
         """Peers that are files to which, as `walflow check` says, no event comes twice after kill -9."""
         return _once_files(self)
 
@@ -187,10 +187,10 @@ def drawn(dice: Random) -> Shape:
 
 
 @cache
-def _once_files(shape: Shape) -> AbstractSet[str]:
+def _once_files(shape: Shape) -> frozenset[str]:
     files = {name for name in (NEAR, FAR) if shape.exit(name) == "file" and shape.has_log}
     repeats = {one.path.sink.name for one in promises(assembled(shape)).paths if one.repeats}
-    return files - repeats
+    return frozenset(files - repeats)
 
 
 @cache

@@ -24,6 +24,7 @@ from collections import deque
 from typing import Final, Generic, TypeVar
 
 from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
+from walflow.delivery.company import Company
 from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.in_flight import InFlight, SendLimits, Supply
 from walflow.delivery.pump import Pump
@@ -37,7 +38,6 @@ S = TypeVar("S")
 ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
 HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes
 FEW: Final = 16  # parts that failed: newer ones go on beside so many, also if these are larger than the window
-REMEMBERED: Final = 8  # errors that fail several events at once
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
@@ -60,7 +60,7 @@ class Sender(Generic[S]):
         self._again_shared = 0  # parts of these
         self._probed_old = False  # by the last probe: a sink that lets one block come must get a new one too
         self._turns = 0  # new parts that are due before the next old one
-        self._shared: dict[BaseException, InFlight[S] | None] = {}  # what fails many, and for whom alone it counts
+        self._company = Company[S]()
         self._dropped = 0  # all events up to this position are gone
         self._timer: Timer | None = None
         self._timer_at = 0.0
@@ -311,10 +311,11 @@ class Sender(Generic[S]):
         blame = part.blame
         now = self._scheduler.time()
         suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part, now)
-        many: list[OneOfMany] = []
-        counts = self._counts(part, receipt, many) and suspected and not isinstance(cause, Blameless)
+        others_passed = suspected and not isinstance(cause, Blameless)
+        causes = [*dict.fromkeys(receipt.causes())]
+        counts = self._company.is_alone(part, causes) and others_passed
         passed = self._record.has_passed(sinks, part.first + stop)
-        shared = part.failures > 0 and not counts and any(isinstance(one, OneOfMany) for one in receipt.causes())
+        shared = part.failures > 0 and not counts and any(isinstance(one, OneOfMany) for one in causes)
         if self._record.failed(sinks, now, again=part.failures > 0):
             self._out.waits()
         first, last = part.first + start, part.first + stop - 1
@@ -322,7 +323,7 @@ class Sender(Generic[S]):
         count = stop - start
         halves = count > 1 and (part.halved or part.failures > 0)
         middle = start + (count >> 1)
-        failures = 1 if halves and counts else part.failures + 1
+        failures = 1 if halves and others_passed else part.failures + 1
         for begin, end in [(start, middle), (middle, stop)] if halves else [(start, stop)]:
             low, high = part.first + begin, part.first + end - 1
             again = InFlight(
@@ -333,7 +334,7 @@ class Sender(Generic[S]):
                 delivered=outcome.between(begin, end),
                 failures=failures,
                 blame=blame.failed(self._record.count, counts=counts and not part.verdict, events=part.count),
-                proven=part.proven or counts,
+                proven=part.proven or others_passed,
                 halved=part.halved or halves,
                 untried=halves,
                 shared=shared,
@@ -346,8 +347,8 @@ class Sender(Generic[S]):
                 told=part.told,
             )
             self._waiting.add(again)
-        if counts:
-            self._shared.update((one, again) for one in many)
+            if counts:
+                self._company.counted(again, causes)
         self._out.log.warning(
             "redelivery",
             position=first,
@@ -356,31 +357,6 @@ class Sender(Generic[S]):
             sink=" and ".join(sorted(named(sinks))),
             cause=str(cause),
         )
-
-    def _counts(self, part: InFlight[S], receipt: Receipt, many: list[OneOfMany]) -> bool:
-        """Whether it may be to blame: it is the only one that had failed before of those that fail with this very
-        error, or it has another error too. If there was another one, that is not to blame any more. `many`: gets
-        the errors that would count for it alone."""
-        if not part.failures:
-            return True
-        causes = [*dict.fromkeys(receipt.causes())]
-        shared = [cause for cause in causes if isinstance(cause, OneOfMany)]
-        only = True
-        for cause in shared:
-            if cause not in self._shared:
-                self._shared[cause] = None
-                continue
-            only = False
-            other = self._shared[cause]
-            if other is not None and other.blame.counted:
-                other.blame = other.blame._replace(counted=other.blame.counted - 1)
-                self._shared[cause] = None
-        while len(self._shared) > REMEMBERED:
-            del self._shared[next(iter(self._shared))]
-        if len(shared) < len(causes):
-            return True
-        many += shared
-        return only
 
     def _holds_up(self, part: InFlight[S], now: float) -> bool:
         """All others have passed it, and no newer ones can come before it has an outcome: nothing else would ever

@@ -4,15 +4,14 @@ import asyncio
 import socket
 from typing import Final
 
-from aiohappyeyeballs import AddrInfoType, start_connection
+import aiohappyeyeballs
 
 from walflow.contract import Outlet
 from walflow.net.address import Address
 from walflow.net.connection import CONNECTS_WITHIN, Connection
 from walflow.net.secure import TlsProtocol
-from walflow.net.sockets import SocketOptions
+from walflow.net.sockets import SocketOptions, socket_of
 from walflow.net.tls import ClientTls, Contexts
-from walflow.world import network
 
 NEXT_ADDRESS: Final = 0.25  # seconds until the host's next address is tried beside (RFC 8305)
 
@@ -40,17 +39,18 @@ class Dial:
             connection.transport = layer.transport  # so that it can be closed in its handshake
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
-        sock = await start_connection(found, happy_eyeballs_delay=NEXT_ADDRESS, socket_factory=self._socket)
+        sock = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]
+            found, happy_eyeballs_delay=NEXT_ADDRESS, socket_factory=self._socket
+        )
         try:
             await loop.create_connection(lambda: protocol, sock=sock)
         except BaseException:
             sock.close()
             raise
 
-    def _socket(self, found: AddrInfoType) -> socket.socket:
+    def _socket(self, found: tuple[int, int, int, str, object]) -> socket.socket:
         """The options are set here: what a loop's transport gives is no `socket.socket`."""
-        family, kind, protocol, *_ = found
-        sock = network().socket(family, kind, protocol)
+        sock = socket_of(found)
         self._options.connected(sock)
         return sock
 

@@ -10,7 +10,7 @@ import contextvars
 import selectors
 import socket
 from asyncio.selector_events import BaseSelectorEventLoop
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, MutableMapping
 from random import Random
 from typing import Any, Final, Protocol, TypeVarTuple, Unpack
 
@@ -54,7 +54,7 @@ class Sockets(Protocol):
         ...
 
 
-class _Selector(selectors._BaseSelectorImpl):
+class _Selector(selectors._BaseSelectorImpl):  # pyright: ignore[reportPrivateUsage]
     """Of simulated sockets. Where none is ready, time passes. Its base is Python's own for all selectors that have a
     register."""
 
@@ -189,7 +189,8 @@ class SimulatedLoop(BaseSelectorEventLoop):
         """It is closed."""
         if fd in self._chosen.get_map():
             self._chosen.unregister(fd)
-        self._transports.pop(fd, None)  # of a process that was killed
+        transports: MutableMapping[int, object] = vars(self)["_transports"]  # asyncio's own, by descriptor
+        transports.pop(fd, None)  # of a process that was killed
 
     async def getaddrinfo(
         self,
@@ -203,7 +204,7 @@ class SimulatedLoop(BaseSelectorEventLoop):
     ) -> list[Any]:
         kind = socket.SocketKind(type or socket.SOCK_STREAM)
         to_listen = bool(flags & socket.AI_PASSIVE)
-        return network().addresses(str(host or ""), int(port or 0), kind, to_listen=to_listen)
+        return [*network().addresses(str(host or ""), int(port or 0), kind, to_listen=to_listen)]
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **keys: Any) -> Any:
         """From the host in whose world it is called."""

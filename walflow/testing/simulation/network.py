@@ -18,7 +18,7 @@ import os
 import selectors
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from socket import SocketKind
 from typing import TYPE_CHECKING, Any, Final
@@ -80,7 +80,7 @@ class Host:
             raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
         return SimulatedSocket(self, kind)
 
-    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> list[Found]:
+    def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> Sequence[Found]:
         address = self.net.address_of(host)
         protocol = socket.IPPROTO_UDP if kind == socket.SOCK_DGRAM else socket.IPPROTO_TCP
         return [(socket.AF_INET, kind, protocol, "", (address, port))]

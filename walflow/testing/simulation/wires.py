@@ -6,10 +6,10 @@ with entered(machine.other("near")):
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from walflow.codecs import JSON
 from walflow.testing.simulation.ends import AGAIN, ClientLedger, Mood, PeerLedger
@@ -200,8 +200,8 @@ class WirePeer(PeerLedger):
             await self._changed.wait()
 
     def numbers(self, events: Sequence[bytes]) -> set[int]:
-        values = [JSON.decode(event) for event in events]
-        return {value["n"] for value in values if isinstance(value, dict) and isinstance(value.get("n"), int)}
+        values = [cast("Mapping[str, int]", JSON.decode(event)) for event in events]
+        return {value["n"] for value in values if "n" in value}
 
 
 class EchoPeer(WirePeer):
