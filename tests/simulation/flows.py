@@ -30,6 +30,11 @@ PIPELINES: Final[Mapping[str, str]] = {
       select event from in into picky;
       select event from picky into out; select event from picky into other; select event from picky/err into err;
 """,
+    "dedupe": """
+      define operator single from qos::dedupe with key = "id" end;
+      create operator single;
+      select event from in into single; select event from single into out; select event from single into other;
+""",
     "robin": """
       define operator robin from qos::roundrobin with outputs = ["a", "b"] end;
       create operator robin;
@@ -184,6 +189,12 @@ def drawn(dice: Random) -> Shape:
         dice.choice(doors),
         (dice.choice(KINDS_OF_EXITS), dice.choice(KINDS_OF_EXITS)),
     )
+
+
+def changed(shape: Shape, dice: Random) -> Shape:
+    """Another flow over the same logs, between the same clients and peers."""
+    attempts = shape.attempts if shape.attempts is None else dice.choice([1, 3])
+    return shape._replace(pipeline=dice.choice(list(PIPELINES)), err=dice.random() < 0.6, attempts=attempts)
 
 
 @cache

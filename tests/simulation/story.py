@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from structlog.typing import EventDict
 
-from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, assembled, drawn
+from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, assembled, changed, drawn
 from walflow.testing.simulation import Life, Machine, simulated
 from walflow.testing.simulation.ends import ClientLedger, FilePeer, Mood, Outside, PeerLedger, outside
 from walflow.testing.simulation.wires import EchoClient, EchoPeer, HttpEndpoint, HttpSender
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 class Story(NamedTuple):
     """`chance`: seeds what the steps do not say, such as how long a call of the disk takes. `poison`: events that a
     peer refuses for ever; `chokes`: events on which it fails a whole block, for ever. `pad`: bytes by which each
-    event is larger."""
+    event is larger. `then`: the flow after the step "change"."""
 
     shape: Shape
     steps: tuple[Step, ...]
@@ -68,6 +68,7 @@ class Story(NamedTuple):
     poison: tuple[int, ...] = ()
     chokes: tuple[int, ...] = ()
     pad: int = 0
+    then: Shape | None = None
 
 
 class Told(NamedTuple):
@@ -89,7 +90,7 @@ def draw(seed: int) -> Story:
     for _ in range(dice.randint(1, 10)):
         steps.append(Step("wait", round(dice.expovariate(1.5), 3)))
         what = dice.choice(
-            ["kill", "kill", "cut", "stop", "mood", "mood", "mood", "well", "slow", "hang", "full", "fail", "clock"]
+            ["kill", "kill", "cut", "stop", "mood", "mood", "mood", "well", "slow", "hang", "full", "fail", "clock", "freeze"]
             + ["second"] * shape.has_log
             + ["down", "reset", "lag", "drops"] * bool(wired)
         )
@@ -116,6 +117,8 @@ def draw(seed: int) -> Story:
                 steps.append(Step("drops", dice.choice([10, 200]), dice.choice(wired)))
             case "second":
                 steps.append(Step("second", 0.0, dice.choice(["", "unlocked"])))
+            case "freeze":
+                steps.append(Step("freeze", dice.choice([0.1, 3.0, 40.0])))
             case "clock":
                 steps.append(Step("clock", dice.choice([-3600.0, -5.0, 5.0, 3600.0])))
             case _:
@@ -125,9 +128,12 @@ def draw(seed: int) -> Story:
     poison = tuple(dice.sample(range(EVENTS), dice.choice([0, 0, 0, 1, 5])))
     gives_up = shape.has_log and shape.attempts is not None
     chokes = tuple(dice.sample(range(EVENTS), 1)) if gives_up and dice.random() < 0.3 else ()
-    return Story(
-        shape, tuple(steps), seed, dice.choice([EVENTS, EVENTS, 300]), poison, chokes, dice.choice([0, 0, 100, 1000])
-    )
+    then = None
+    if dice.random() < 0.15:
+        then = changed(shape, dice)
+        steps.insert(dice.randrange(len(steps) + 1), Step("change", 0.0, dice.choice(["", "kill"])))
+    events, pad = dice.choice([EVENTS, EVENTS, 300]), dice.choice([0, 0, 100, 1000])
+    return Story(shape, tuple(steps), seed, events, poison, chokes, pad, then)
 
 
 class Teller:
@@ -136,8 +142,9 @@ class Teller:
     def __init__(self, story: Story) -> None:
         self.story = story
         self.dice = Random(story.chance)
-        shape = story.shape
-        peers = [NEAR, FAR, *([DEAD] if shape.err else [])]
+        self.shape = shape = story.shape
+        letters = shape.err or (story.then is not None and story.then.err)
+        peers = [NEAR, FAR, *([DEAD] if letters else [])]
         self.outside = Outside(self.dice, shape.client_names, peers)
         self.wires: list[asyncio.Task[None]] = []
         clients: dict[str, ClientLedger] = self.outside.clients
@@ -206,7 +213,7 @@ class Teller:
 
     def _start(self) -> Life:
         self.lives += 1
-        return self.machine.start(assembled(self.story.shape))
+        return self.machine.start(assembled(self.shape))
 
     def _restart(self) -> None:
         self._count_dropped()
@@ -253,6 +260,16 @@ class Teller:
                 self.machine.net.reset(step.where)
             case "second":
                 await self._second(unlocked=step.where == "unlocked")
+            case "change":
+                if not step.where:
+                    self.life.tell(signal.SIGTERM)
+                    await self._stopped()
+                self.shape = self.story.then or self.shape
+                self._restart()
+            case "freeze":
+                self.life.stop()
+                await asyncio.sleep(step.value)
+                self.life.go_on()
             case "clear":
                 self._heal()
             case unknown:
@@ -264,12 +281,13 @@ class Teller:
         if unlocked:
             for path in [path for path in disk.sizes() if path.endswith("/LOCK")]:
                 disk.unlink(path)
-        second = self.machine.start(assembled(self.story.shape))
+        second = self.machine.start(assembled(self.shape))
         try:
             async with asyncio.timeout(STARTS_WITHIN):
                 await second.ended.wait()
         except TimeoutError:
-            if self.life.alive and not self.machine.weather.hangs:
+            # on a full disk it cannot write its lock, and waits for room
+            if self.life.alive and any(line["event"] == "log open" for line in second.lines):
                 raise Broken("two daemons run on one directory") from None
         finally:
             self.machine.kill(second)
@@ -343,6 +361,9 @@ class Teller:
     def judge(self) -> None:
         shape = self.story.shape
         self._judge_letters()
+        if self.story.then is not None:
+            self._judge_changed(shape, self.story.then)
+            return
         uncounted = self.dropped + self._rejected() if not shape.err else 0
         if self.lives > 1 and "memory" in shape.between:  # what it had acked ended with the process
             return
@@ -363,6 +384,20 @@ class Teller:
                     else:
                         raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
 
+    def _judge_changed(self, before: Shape, after: Shape) -> None:
+        """What both flows owe a peer it has, or there is a letter."""
+        if "memory" in before.between:
+            return
+        for name, client in self.outside.clients.items():
+            for number in range(client.wants):
+                owed = {peers for peers in before.owes(number) if peers in after.owes(number) and DEAD not in peers}
+                for peers in owed:
+                    got = sum(self.outside.peers[peer].got[name, number] for peer in peers)
+                    letters = sum(self._letters(peer, name, number) for peer in peers)
+                    dropped = self._may_be_given_up(number) and not (before.err and after.err)
+                    if not got and not letters and not dropped and not any(self._unsynced(peer) for peer in peers):
+                        raise Broken(f"event {number} of {name} never came to {peers}, before or after the change")
+
     def _judge_files(self, client: ClientLedger, number: int, owed: Sequence[str]) -> None:
         """After kill -9 none comes twice."""
         if self._sent_twice(client, number) or any(step.what == "cut" for step in self.story.steps):
@@ -374,7 +409,9 @@ class Teller:
 
     def _sent_twice(self, client: ClientLedger, number: int) -> bool:
         """By its client, and not known as the same: a restart forgets the keys of what is delivered."""
-        known = self.story.shape.door == "http" and self.lives == 1 and number not in client.doubtful
+        shape = self.story.shape
+        keyed = shape.door == "http" and number not in client.doubtful
+        known = self.lives == 1 and (keyed or shape.pipeline == "dedupe")
         return client.sent[number] > 1 and not known
 
     def _once(self, client: ClientLedger, number: int, owed: Sequence[str]) -> bool:
@@ -394,14 +431,11 @@ class Teller:
                     raise Broken(f"event {number} of {client} was good, and {about} has given it up")
 
     def _may_be_given_up(self, number: int) -> bool:
-        """What is under way as a peer begins to refuse everything may have had its only attempt (decision 0054)."""
-        story = self.story
-        only_one = story.shape.attempts == 1 and any(step.what == "busy" for step in story.steps)
-        return only_one or number in (*story.poison, *story.chokes)
+        return number in (*self.story.poison, *self.story.chokes)
 
     def _letters(self, peer: str, client: str, number: int) -> int:
         """How often it was told that this peer lacks the event."""
-        if not self.story.shape.err:
+        if DEAD not in self.outside.peers:
             return 0
         letters = self.outside.peers[DEAD].letters
         return letters[peer, client, number] + letters["", client, number]

@@ -1,7 +1,7 @@
 """What lies outside of a simulated daemon, with ledgers that outlive it: clients that send an event until it is
 acked, and peers that take events, refuse them, are away, or do not answer. And the connectors to them.
 
-An event is `{"n": 17, "from": "client", "pad": ""}`. A client numbers its own from 0.
+An event is `{"n": 17, "from": "client", "id": "client 17", "pad": ""}`. A client numbers its own from 0.
 """
 
 import asyncio
@@ -93,7 +93,8 @@ class ClientLedger:
         return numbers
 
     def events(self, numbers: Sequence[int]) -> list[bytes]:
-        return [JSON.encode({"n": number, "from": self.name, "pad": self.pad}) for number in numbers]
+        values = [{"n": number, "from": self.name, "id": f"{self.name} {number}"} for number in numbers]
+        return [JSON.encode({**value, "pad": self.pad}) for value in values]
 
     def has_sent(self, numbers: Sequence[int]) -> None:
         self.sent.update(numbers)

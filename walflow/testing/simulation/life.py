@@ -21,7 +21,7 @@ from structlog.typing import EventDict
 from walflow.plan import Assembly
 from walflow.runtime.daemon import Daemon, Settings
 from walflow.runtime.jobs import Ended, LongJobs
-from walflow.testing.simulation.loop import ErrorHandler, SimulatedLoop
+from walflow.testing.simulation.loop import ErrorHandler, SetAside, SimulatedLoop
 from walflow.testing.simulation.strands import Killed, StrandWorker
 from walflow.world import World, entered
 
@@ -48,10 +48,13 @@ class Life:
         self.counted: dict[str, int] | None = None  # what its counters came to, once it is gone
         self.ended = asyncio.Event()
         self.on_gone: list[Callable[[], None]] = []  # called as it ends, so that its peers let go of its blocks
+        self.on_go_on: list[Callable[[], None]] = []
         self.on_error: ErrorHandler | None = None
         self._wait = wait
         self._workers: list[StrandWorker] = []
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self.stopped: SetAside | None = None  # by SIGSTOP, and what waits for SIGCONT
+        self._deferred: list[Callable[[], object]] = []  # what acted on it meanwhile
         self._told: Mapping[signal.Signals, Callable[[], None]] = {}
         self._story = contextvars.copy_context()
         self._context = contextvars.copy_context()
@@ -82,7 +85,9 @@ class Life:
 
     def tell(self, number: signal.Signals) -> None:
         """A signal. What it does not listen to yet, or no longer, ends it at once."""
-        if self.alive and number in self._told:
+        if self.stopped is not None:
+            self._deferred.append(lambda: self.tell(number))
+        elif self.alive and number in self._told:
             self._context.copy().run(self.loop.call_soon, self._told[number])
         elif self.alive:
             self.kill()
@@ -100,6 +105,8 @@ class Life:
 
     def _kill(self) -> None:
         self.alive = False
+        self.stopped = None
+        self._deferred.clear()
         for worker in self._workers:
             worker.kill()
         self.loop.drop(self._is_its)
@@ -116,6 +123,7 @@ class Life:
         self._told, self.on_error = {}, None
         self._workers.clear()
         self.on_gone.clear()
+        self.on_go_on.clear()
         self._context.run(gc.collect)
 
     def _is_its(self, context: contextvars.Context | None) -> bool:
@@ -135,8 +143,27 @@ class Life:
 
     def run(self, call: Callable[[], object]) -> None:
         """Something outside acts on it: a packet comes, a peer goes away."""
-        if self.alive:
+        if self.stopped is not None:
+            self._deferred.append(lambda: self.run(call))
+        elif self.alive:
             self._context.copy().run(call)
+
+    def stop(self) -> None:
+        """SIGSTOP: it does nothing, and the kernel does for it what it does."""
+        if self.alive and self.stopped is None:
+            self.stopped = self.loop.set_aside(self._is_its)
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        stopped, self.stopped = self.stopped, None
+        if stopped is None or not self.alive:
+            return
+        self.loop.put_back(stopped)
+        for tell in self.on_go_on:
+            tell()
+        deferred, self._deferred = self._deferred, []
+        for call in deferred:
+            call()
 
     def add_task(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.add(task)
@@ -189,6 +216,10 @@ class Lives:
         if life is not None:
             life.add_task(made)
         return made
+
+    def stopped(self, context: contextvars.Context | None) -> SetAside | None:
+        life = now_running() if context is None else context.get(_running)
+        return life.stopped if life is not None else None
 
     def gone(self, context: contextvars.Context | None) -> bool:
         life = now_running() if context is None else context.get(_running)

@@ -7,12 +7,14 @@ which of two timers of one moment goes first, which of several sockets is ready 
 
 import asyncio
 import contextvars
+import heapq
 import selectors
 import socket
 from asyncio.selector_events import BaseSelectorEventLoop
+from collections import deque
 from collections.abc import Callable, Coroutine, MutableMapping
 from random import Random
-from typing import Any, Final, Protocol, TypeVarTuple, Unpack
+from typing import Any, Final, NamedTuple, Protocol, TypeVarTuple, Unpack
 
 from walflow.world import network
 
@@ -39,6 +41,10 @@ class Owners(Protocol):
 
     def gone(self, context: contextvars.Context | None) -> bool:
         """What would run in it is never called."""
+        ...
+
+    def stopped(self, context: contextvars.Context | None) -> "SetAside | None":
+        """What is called in it waits there, for now."""
         ...
 
     def handler(self, handler: ErrorHandler | None) -> None: ...
@@ -108,6 +114,13 @@ class _Selector(selectors._BaseSelectorImpl):  # pyright: ignore[reportPrivateUs
         return found
 
 
+class SetAside(NamedTuple):
+    """What a process that was stopped would do next."""
+
+    calls: list[asyncio.Handle]
+    timers: list[asyncio.TimerHandle]
+
+
 class SimulatedLoop(BaseSelectorEventLoop):
     """Nothing outside of it can wake it up. `now`: what its clock says at first, in seconds. `owners`: who has the
     errors of what runs in it."""
@@ -148,8 +161,12 @@ class SimulatedLoop(BaseSelectorEventLoop):
             handle.cancel()
             return handle
         handle = super().call_soon(callback, *args, context=context)
-        if self._owners is not None and self._owners.gone(context):
-            handle.cancel()
+        if self._owners is not None:
+            if self._owners.gone(context):
+                handle.cancel()
+            elif (aside := self._owners.stopped(context)) is not None:
+                self._ready.pop()  # type: ignore[attr-defined]  # the one that was added now
+                aside.calls.append(handle)
         return handle
 
     def set_exception_handler(self, handler: ErrorHandler | None) -> None:
@@ -171,6 +188,26 @@ class SimulatedLoop(BaseSelectorEventLoop):
         for handle in handles:
             if not handle.cancelled() and which(getattr(handle, "_context", None)):
                 handle.cancel()
+
+    def set_aside(self, which: Callable[[contextvars.Context | None], bool]) -> "SetAside":
+        """Calls and timers whose context is such a one wait for `put_back`."""
+        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]  # asyncio's own
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        aside = SetAside([], [])
+        for at, handle in enumerate(ready):
+            if which(getattr(handle, "_context", None)):
+                aside.calls.append(handle)
+                ready[at] = gone = asyncio.Handle(len, ("",), self)  # the loop has counted them
+                gone.cancel()
+        aside.timers.extend(timer for timer in timers if which(getattr(timer, "_context", None)))
+        timers[:] = [timer for timer in timers if timer not in aside.timers]
+        heapq.heapify(timers)
+        return aside
+
+    def put_back(self, aside: "SetAside") -> None:
+        self._ready.extend(aside.calls)  # type: ignore[attr-defined]
+        for timer in aside.timers:
+            heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
 
     def call_outside(self, seconds: float, callback: Callable[[], object]) -> None:
         """Of no process: what the network does goes on when the one that began it is gone."""

@@ -104,6 +104,7 @@ class Machine:
         world = World(self.disk, self.clocks, self.dice, self.host, f"boot {self.boots}")
         life = Life(self.loop, world, assembly, settings or Settings(), self._wait)
         life.on_gone.append(lambda: self.host.let_go_of(life))
+        life.on_go_on.append(lambda: self.host.stir(life))
         self.lives.append(life)
         return life
 

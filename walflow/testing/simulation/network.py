@@ -90,6 +90,11 @@ class Host:
         for one in self._sockets(owner):
             one.end()
 
+    def stir(self, owner: object) -> None:
+        """It goes on after a stop: its sockets may be ready."""
+        for one in self._sockets(owner):
+            one.changed()
+
     def cut(self) -> None:
         """Its power is gone: nobody is told, and nothing of it is there when it is back."""
         for one in self._sockets(None):
@@ -562,6 +567,8 @@ class SimulatedSocket(socket.socket):
     # the selector's
 
     def poll(self) -> int:
+        if self.owner is not None and self.owner.stopped is not None:
+            return 0
         if self._kind == socket.SOCK_DGRAM:
             return selectors.EVENT_WRITE | (selectors.EVENT_READ if self._datagrams or self.error else 0)
         if self.error:
