@@ -2,8 +2,8 @@
 until one of them is noticed. A fault that no story notices is one that nobody looks for."""
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import Pool
 from typing import Annotated, Any, Final
 from unittest.mock import patch
@@ -12,22 +12,35 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from connectors.file.appended_file import AppendedFile
+from connectors.http.client_run import HttpAnswer
+from connectors.http.delivery import RequestOutcome
+from connectors.http.keys import KeyWindow
+from connectors.tcp import client as tcp_client
 from tests.simulation.shrink import why
 from tests.simulation.story import draw
+from walflow.delivery import sender
+from walflow.delivery.company import Company
 from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.pump import Pump
 from walflow.delivery.sender import Sender
 from walflow.delivery.sink_record import SinkRecord
 from walflow.delivery.writer import LogSink
 from walflow.errors import DiskFull
+from walflow.event import Block
+from walflow.lock import HeldDirectory, LockFile
+from walflow.net.acks import WhenWritten
+from walflow.net.peer import Peer
+from walflow.net.server import StreamServer
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.sink import SinkNode
 from walflow.nodes.window import SendWindow
-from walflow.operators import roundrobin
+from walflow.operators import batch, roundrobin
+from walflow.operators.seen import SeenKeys
 from walflow.outage import Blame
 from walflow.receipt import Receipt
 from walflow.runtime.loop import LoopScheduler
-from walflow.sinks import JobEnd
+from walflow.sinks import JobEnd, PeerSink
 from walflow.sinks.engine import SinkEngine
 from walflow.wal.commit import Commit
 from walflow.wal.directory import Directory
@@ -38,7 +51,7 @@ Fault = Callable[[], AbstractContextManager[object]]
 FIRST: Final = 1_000_000  # the seed of the first story, which `soak` never tells
 
 
-def instead(owner: type, name: str, value: Callable[..., Any]) -> Fault:
+def instead(owner: type, name: str, value: object) -> Fault:
     return lambda: patch.object(owner, name, value)
 
 
@@ -120,7 +133,75 @@ def _settled_there(robin: Any, receipt: Any) -> None:
     receipt.ref.block.receipt.ack(robin._name)
 
 
+def _acks_them(sink: PeerSink, blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        sink._inlet.ack(block)
+
+
+def _writes_nothing(peer: Peer, blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        peer._server.inlet.ack(block)
+
+
+def _unsynced(right: Callable[..., None], file: AppendedFile, *args: Any, **keys: Any) -> None:
+    right(file, *args, **{**keys, "sync": False})
+
+
+def _unlocked() -> AbstractContextManager[object]:
+    stack = ExitStack()
+    held = classmethod(lambda cls, disk, path: cls(disk, path, disk.hold_directory(path), locked=True))
+    file = classmethod(lambda cls, disk, path: cls(disk, path, disk.open(path, create=True)))
+    stack.enter_context(patch.object(HeldDirectory, "take", held))
+    stack.enter_context(patch.object(LockFile, "take", file))
+    return stack
+
+
+def _joins_again(right: Callable[..., None], batch: Any, block: Block) -> None:
+    block.receipt.delivered = None
+    right(batch, block)
+
+
+def _while_open(robin: Any, tried: Any) -> bool:
+    still = robin._open()
+    return bool(still) and tried.open.issuperset(way.number for way in still)
+
+
+def _to_anyone(server: StreamServer, block: Block) -> None:
+    server._queues[block.stream.number].append(block)
+    if not server._gathering:
+        server._gathering = True
+        server.out.scheduler.call_soon(server._write)
+
+
+class _Never(Exception):
+    """Nothing raises it."""
+
+
+def _whatever(right: Callable[..., bool], blame: Blame, taken: int) -> bool:
+    return not blame.tries or right(blame, taken)
+
+
 FAULTS: Final[dict[str, Fault]] = {
+    "an answer of 5xx counts as taken": instead(HttpAnswer, "good", property(lambda answer: answer.status >= 200)),
+    "an event counts as echoed once it is written": lambda: patch.object(
+        tcp_client, "acks_of", lambda config, inlet, time: WhenWritten(inlet)
+    ),
+    "what a lost connection had counts as delivered": instead(PeerSink, "put_back", _acks_them),
+    "a request is answered before it has an outcome": instead(RequestOutcome, "then", lambda _, call: call()),
+    "no Idempotency-Key is known": instead(KeyWindow, "find", nothing),
+    "a server acks what it does not write": instead(Peer, "write", _writes_nothing),
+    "events of an earlier run go to a client of this one": instead(StreamServer, "accept", _to_anyone),
+    "a file is not synced": around(AppendedFile, "__init__", _unsynced),
+    "a file does not know what it has": lambda: patch.object(AppendedFile, "remembers", False),
+    "no lock is asked for": _unlocked,
+    "no key is remembered": instead(SeenKeys, "add", nothing),
+    "of two that fail together both are to blame": instead(Company, "is_alone", true),
+    "a batch joins what comes again": around(batch._Batch, "accept", _joins_again),
+    "a round robin keeps what all have failed": instead(roundrobin._RoundRobin, "_is_for_the_source", _while_open),
+    "nothing holds a log up": lambda: patch.object(sender, "HOLDS_UP", 1e9),
+    "newer events wait for a few that failed": lambda: patch.object(sender, "FEW", 0),
+    "a first failure counts": around(Blame, "suspects", _whatever),
+    "what is blameless counts": lambda: patch.object(sender, "Blameless", _Never),
     "a commit is not synced": instead(Directory, "sync", nothing),
     "names are not synced": instead(Directory, "sync_names", nothing),
     "a commit is not written": instead(Commit, "flush", _flushed),

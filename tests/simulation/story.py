@@ -90,7 +90,22 @@ def draw(seed: int) -> Story:
     for _ in range(dice.randint(1, 10)):
         steps.append(Step("wait", round(dice.expovariate(1.5), 3)))
         what = dice.choice(
-            ["kill", "kill", "cut", "stop", "mood", "mood", "mood", "well", "slow", "hang", "full", "fail", "clock", "freeze"]
+            [
+                "kill",
+                "kill",
+                "cut",
+                "stop",
+                "mood",
+                "mood",
+                "mood",
+                "well",
+                "slow",
+                "hang",
+                "full",
+                "fail",
+                "clock",
+                "freeze",
+            ]
             + ["second"] * shape.has_log
             + ["down", "reset", "lag", "drops"] * bool(wired)
         )
