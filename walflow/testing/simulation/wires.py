@@ -15,7 +15,9 @@ from walflow.codecs import JSON
 from walflow.testing.simulation.ends import AGAIN, ClientLedger, Mood, PeerLedger
 
 PATIENCE: Final = 40.0  # seconds that a client waits for an answer: http_server answers after 30
+COMES_BACK: Final = 0.1  # seconds, on the average, until it connects again
 LEAVES: Final = 0.02  # of all pauses: after these a client ends its connection
+LATENCIES: Final = (0.002, 0.002, 0.05)  # seconds for an answer, on the average
 BUSY_HEADS: Final = ("503 Busy", "503 Busy\r\nRetry-After: 1", "500 Broken", "429 Slower")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -39,7 +41,7 @@ class WireClient(ClientLedger):
                     await self.talk(reader, writer)
                 finally:
                     writer.transport.abort()
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(self._dice.expovariate(1 / COMES_BACK))
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise NotImplementedError
@@ -151,6 +153,7 @@ class WirePeer(PeerLedger):
 
     def __init__(self, name: str, dice: Random) -> None:
         super().__init__(name, dice)
+        self.latency = dice.choice(LATENCIES)
         self._changed = asyncio.Event()
         self._listens = asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
