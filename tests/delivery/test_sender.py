@@ -172,6 +172,20 @@ def test_newer_events_pass_a_few_that_failed_and_are_larger_than_the_window() ->
     lines.close()
 
 
+def test_that_its_sink_took_it_by_another_way_is_not_something_else() -> None:
+    """An event that comes to a sink by two ways, one of which fails while the peer is away."""
+    lines = Lines([1], attempts=1)
+    for _ in range(4):
+        for block in lines.take():
+            block.receipt.fork(1)
+            block.receipt.ack("f::sink")
+            block.receipt.fail(LOST, sink="f::sink")
+        lines.scheduler.advance(15)
+        assert lines.numbers == [[1]]
+    assert lines.out.rejected == []
+    lines.close()
+
+
 def test_it_says_what_it_waits_for() -> None:
     lines = Lines([1])
     assert lines.sender.waits_for() == "", "for an outcome"

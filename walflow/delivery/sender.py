@@ -294,6 +294,8 @@ class Sender(Generic[S]):
         outcome = receipt.outcome()
         found = list(runs(outcome.failed, part.count))
         delivered = [stop for _, stop, failed in found if not failed]
+        # the same event may come to a sink by two ways: that it took one of them is nothing else that it took
+        before = self._record.taken(outcome.failing(0, 1)) if part.count == 1 else None
         taken = receipt.takers()
         if taken and self._record.took(taken, part.first + delivered[-1] - 1 if delivered else 0):
             self._waiting.all_due(self._scheduler.time())
@@ -302,15 +304,18 @@ class Sender(Generic[S]):
                 self._supply.acked(part, part.first + start, part.first + stop - 1)
         for start, stop, failed in found:
             if failed:
-                self._again(part, receipt, start, stop, cause)
+                self._again(part, receipt, start, stop, cause, before)
 
-    def _again(self, part: InFlight[S], receipt: Receipt, start: int, stop: int, cause: BaseException) -> None:
-        """Events `start` to `stop` of the part have failed."""
+    def _again(
+        self, part: InFlight[S], receipt: Receipt, start: int, stop: int, cause: BaseException, before: int | None
+    ) -> None:
+        """Events `start` to `stop` of the part have failed. `before`: when their sinks had taken something last."""
         outcome = receipt.outcome()
         sinks = outcome.failing(start, stop)
         blame = part.blame
         now = self._scheduler.time()
-        suspected = blame.suspects(self._record.taken(sinks)) or self._holds_up(part, now)
+        taken = self._record.taken(sinks) if before is None else before
+        suspected = blame.suspects(taken) or self._holds_up(part, now)
         others_passed = suspected and not isinstance(cause, Blameless)
         causes = [*dict.fromkeys(receipt.causes())]
         counts = self._company.is_alone(part, causes) and others_passed
