@@ -226,8 +226,17 @@ class SimulatedLoop(BaseSelectorEventLoop):
         """It is closed."""
         if fd in self._chosen.get_map():
             self._chosen.unregister(fd)
-        transports: MutableMapping[int, object] = vars(self)["_transports"]  # asyncio's own, by descriptor
-        transports.pop(fd, None)  # of a process that was killed
+        self._all_transports().pop(fd, None)  # of a process that was killed
+
+    def abort_all(self) -> None:
+        """Every connection, at the end."""
+        for transport in [*self._all_transports().values()]:
+            transport.abort()
+
+    def _all_transports(self) -> MutableMapping[int, asyncio.WriteTransport]:
+        """asyncio's own, by descriptor."""
+        found: MutableMapping[int, asyncio.WriteTransport] = vars(self)["_transports"]
+        return found
 
     async def getaddrinfo(
         self,

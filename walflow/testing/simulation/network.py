@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from socket import SocketKind
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from walflow.network import Found
 from walflow.testing.simulation.life import Life, now_running
@@ -62,6 +62,24 @@ class Route:
             call()
 
 
+class Link(NamedTuple):
+    """The routes of two hosts."""
+
+    routes: Sequence[Route]
+
+    @property
+    def down(self) -> Route | None:
+        return next((route for route in self.routes if route.down), None)
+
+    @property
+    def latency(self) -> float:
+        return max(route.latency for route in self.routes)
+
+    @property
+    def drops(self) -> int:
+        return max(route.drops for route in self.routes)
+
+
 class Host:
     """`walflow.network.Network`, as one host has it."""
 
@@ -69,7 +87,6 @@ class Host:
         self.net = net
         self.name = name
         self.address = address
-        self.powered = True
         self.ports = FIRST_PORT
 
     def __repr__(self) -> str:
@@ -125,12 +142,9 @@ class SimulatedNetwork:
     def route(self, name: str) -> Route:
         return self._routes.setdefault(self.address_of(name), Route())
 
-    def between(self, one: Host, other: Host | None) -> Route:
-        """The route to whichever of both has one of its own."""
-        for host in (one, other):
-            if host is not None and (found := self._routes.get(host.address)):
-                return found
-        return NO_ROUTE
+    def between(self, one: Host, other: Host | None) -> "Link":
+        """Both routes count: that of the one, and that of the other."""
+        return Link([self.route(host.name) for host in (one, other) if host is not None])
 
     def mend(self) -> None:
         for route in self._routes.values():
@@ -173,28 +187,26 @@ class SimulatedNetwork:
         found = [one for one in found if one.host.address == address]
         return self.dice.choice(found) if found else None
 
-    def later(self, route: Route, call: Callable[[], None], *, waits: bool = True) -> None:
-        """After a packet's way. `waits`: while the route is down it is sent again and again; otherwise it is lost."""
-        if route.down:
+    def later(self, link: Link, call: Callable[[], None], *, waits: bool = True) -> None:
+        """After a packet's way. `waits`: while it is down it is sent again and again; otherwise it is lost."""
+        down = link.down
+        if down is not None:
             if waits:
-                route.waiting.append(lambda: self.later(route, call))
+                down.waiting.append(lambda: self.later(link, call))
             return
-        takes = self.dice.expovariate(1 / route.latency)
-        if self.dice.randrange(1000) < route.drops:
+        takes = self.dice.expovariate(1 / link.latency)
+        if self.dice.randrange(1000) < link.drops:
             if not waits:
                 return
             takes += SENT_AGAIN
         self.loop.call_outside(takes, call)
 
 
-NO_ROUTE: Final = Route()
-
-
 class _Way:
     """The bytes from one end of a connection to the other. `waiting`: in the sender's kernel; `arrived`: in the
     receiver's. `ended`: nothing follows what waits; `over`: and all of it has come."""
 
-    def __init__(self, net: SimulatedNetwork, route: Route, room: int) -> None:
+    def __init__(self, net: SimulatedNetwork, route: Link, room: int) -> None:
         self.waiting = bytearray()
         self.arrived = bytearray()
         self.ended = self.over = False
@@ -219,8 +231,8 @@ class _Way:
     def _land(self) -> None:
         self._moving = False
         receiver = self.receiver
-        if receiver is None or not receiver.host.powered:
-            if receiver is None and self.sender is not None and self.waiting:
+        if receiver is None:
+            if self.sender is not None and self.waiting:
                 self._net.later(self._route, self.sender.reset)
             return
         if self.waiting:
@@ -367,7 +379,7 @@ class SimulatedSocket(socket.socket):
             self._fails(errno.ETIMEDOUT)
             return
         route, there = self._route(), self._net.at(self._peer[0])
-        if route.down or there is None or not there.powered:
+        if route.down is not None or there is None:
             self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
         else:
             self._net.later(route, lambda: self._arrives(there, began), waits=False)
@@ -481,7 +493,7 @@ class SimulatedSocket(socket.socket):
             if there is not None and len(there._datagrams) < DATAGRAMS:
                 there._datagrams.append((data, name))
                 there.changed()
-            elif there is None and host is not None and host.powered and self._connected:
+            elif there is None and host is not None and self._connected:
                 self._fails(errno.ECONNREFUSED)  # the host said so, by ICMP
 
         self._net.later(self._net.between(self.host, self._net.at(where[0])), lands, waits=False)
@@ -541,7 +553,8 @@ class SimulatedSocket(socket.socket):
     def reset(self) -> None:
         if not self.open or (self._reads is None and self._writes is None):
             return
-        self._fails(errno.ECONNRESET)
+        ended = self._reads is not None and self._reads.over
+        self._fails(errno.EPIPE if ended else errno.ECONNRESET)  # Linux: tcp_reset, in CLOSE_WAIT and before
         for way in (self._reads, self._writes):
             if way is not None:
                 way.waiting.clear()
@@ -596,7 +609,7 @@ class SimulatedSocket(socket.socket):
         if error:
             raise OSError(error, os.strerror(error))
 
-    def _route(self) -> Route:
+    def _route(self) -> Link:
         return self._net.between(self.host, self._net.at(self._peer[0]) if self._peer is not None else None)
 
     def _free_port(self) -> int:

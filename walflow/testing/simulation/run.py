@@ -45,7 +45,7 @@ def simulated(
         finally:
             for life in [*machine.lives]:
                 machine.kill(life)
-            await _all_end()
+            await _all_end(loop)
             machine.net.close()
 
     try:
@@ -56,12 +56,13 @@ def simulated(
         loop.close()
 
 
-async def _all_end() -> None:
+async def _all_end(loop: SimulatedLoop) -> None:
     """What the story began and did not wait for. Its sockets are closed in the turns after that."""
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task() and not _was_killed(task)]
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    loop.abort_all()
     await asyncio.sleep(0.001)
 
 
