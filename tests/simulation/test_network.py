@@ -254,7 +254,12 @@ async def outcome_of(what: Coroutine[Any, Any, object]) -> str:
 
 @pytest.mark.parametrize(
     "happens",
-    [unread_bytes_are_a_reset, a_close_is_an_end, what_came_before_an_end_is_read, a_closed_peer_answers_with_a_reset],
+    [
+        unread_bytes_are_a_reset,
+        a_close_is_an_end,
+        what_came_before_an_end_is_read,
+        a_closed_peer_answers_with_a_reset,
+    ],
     ids=lambda one: one.__name__,
 )
 def test_as_linux(happens: Callable[[Streams, Streams], Coroutine[Any, Any, str]]) -> None:

@@ -170,6 +170,10 @@ class StreamClient:
         except (OSError, WalflowError, TimeoutError) as error:
             connection.abort()
             return self._next_attempt(words_of(error))
+        except asyncio.CancelledError:  # it may be there already: nothing more is written to it
+            connection.end("walflow stops")
+            connection.abort()
+            raise
         reason = await asyncio.shield(connection.ended)  # ours to end, also when this is cancelled
         if connection.fruitful:
             self._backoff.reset()

@@ -2,18 +2,15 @@
 
 import asyncio
 import socket
-from typing import Final
-
-import aiohappyeyeballs
+from contextlib import suppress
+from typing import cast
 
 from walflow.contract import Outlet
 from walflow.net.address import Address
 from walflow.net.connection import CONNECTS_WITHIN, Connection
 from walflow.net.secure import TlsProtocol
-from walflow.net.sockets import SocketOptions, socket_of
+from walflow.net.sockets import SocketOptions
 from walflow.net.tls import ClientTls, Contexts
-
-NEXT_ADDRESS: Final = 0.25  # seconds until the host's next address is tried beside (RFC 8305)
 
 
 class Dial:
@@ -38,21 +35,12 @@ class Dial:
             )
             connection.transport = layer.transport  # so that it can be closed in its handshake
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
-        sock = await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType]
-            found, happy_eyeballs_delay=NEXT_ADDRESS, socket_factory=self._socket
-        )
-        try:
-            await loop.create_connection(lambda: protocol, sock=sock)
-        except BaseException:
-            sock.close()
-            raise
-
-    def _socket(self, found: tuple[int, int, int, str, object]) -> socket.socket:
-        """The options are set here: what a loop's transport gives is no `socket.socket`."""
-        sock = socket_of(found)
-        self._options.connected(sock)
-        return sock
+        transport, _ = await loop.create_connection(lambda: protocol, *self._address)
+        # no loop's transport has a `socket.socket`, but one that takes options; uvloop's has none once it is closed
+        sock = cast("socket.socket | None", transport.get_extra_info("socket"))
+        if sock is not None:
+            with suppress(OSError):  # it is closed
+                self._options.connected(sock)
 
     def reload(self) -> None:
         """Reads the certificates again, for the next connection."""
