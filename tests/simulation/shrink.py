@@ -1,5 +1,7 @@
 """Of a story that breaks a promise the smallest that is found: what a test keeps."""
 
+import gc
+import warnings
 from collections.abc import Callable, Iterator
 
 from tests.simulation.story import Broken, Step, Story, tell
@@ -9,13 +11,18 @@ MOST: int = 400  # stories that are tried
 
 def why(story: Story) -> str:
     """How it breaks; "": it does not. Anything that is raised counts: a daemon must not do that either."""
+    found = ""
     try:
         tell(story)
     except Broken as broken:
-        return str(broken)
+        found = str(broken)
     except Exception as error:  # noqa: BLE001
-        return f"{type(error).__name__}: {error}"
-    return ""
+        found = f"{type(error).__name__}: {error}"
+    if found:  # the error has kept alive what its daemon had under way
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+    return found
 
 
 def shrunk(story: Story, breaks: Callable[[Story], bool] = lambda story: bool(why(story))) -> Story:

@@ -174,8 +174,8 @@ def test_a_host_without_power_tells_nobody() -> None:
         assert KEEPALIVE <= pair.now < KEEPALIVE + 1
         other.write(b"is anyone there?")
         await asyncio.sleep(1)
+        other.write(b"?")
         with pytest.raises(ConnectionResetError):
-            other.write(b"?")
             await other.drain()
 
     told(story)

@@ -222,11 +222,13 @@ class SimulatedLoop(BaseSelectorEventLoop):
         """It may be ready for something."""
         self._chosen.stirred.add(fd)
 
-    def forget(self, fd: int) -> None:
-        """It is closed."""
+    def forget(self, fd: int, *, of_process: bool = False) -> None:
+        """It is closed. `of_process`: one that runs, or was killed: then no transport closes it any more."""
         if fd in self._chosen.get_map():
             self._chosen.unregister(fd)
-        self._all_transports().pop(fd, None)  # of a process that was killed
+        transport = self._all_transports().pop(fd, None)
+        if transport is not None and of_process:
+            vars(transport)["_sock"] = None
 
     def abort_all(self) -> None:
         """Every connection, at the end."""

@@ -571,7 +571,7 @@ class SimulatedSocket(socket.socket):
 
     def _leave(self) -> None:
         del self._net.sockets[self._fd]
-        self._net.loop.forget(self._fd)
+        self._net.loop.forget(self._fd, of_process=self.owner is not None)
         if self._name is not None:
             there = self._net.bound.get((self._kind, *self._name), [])
             if self in there:
