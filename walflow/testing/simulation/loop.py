@@ -14,7 +14,7 @@ from asyncio.selector_events import BaseSelectorEventLoop
 from collections import deque
 from collections.abc import Callable, Coroutine, MutableMapping
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol, TypeVarTuple, Unpack
+from typing import Any, Final, NamedTuple, Protocol, TypeVarTuple, Unpack, cast
 
 from walflow.world import network
 
@@ -191,8 +191,8 @@ class SimulatedLoop(BaseSelectorEventLoop):
 
     def set_aside(self, which: Callable[[contextvars.Context | None], bool]) -> "SetAside":
         """Calls and timers whose context is such a one wait for `put_back`."""
-        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]  # asyncio's own
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        ready = cast("deque[asyncio.Handle]", vars(self)["_ready"])  # asyncio's own
+        timers = cast("list[asyncio.TimerHandle]", vars(self)["_scheduled"])
         aside = SetAside([], [])
         for at, handle in enumerate(ready):
             if which(getattr(handle, "_context", None)):

@@ -45,7 +45,7 @@ KEEPALIVE: Final = 60.0  # seconds until a socket with SO_KEEPALIVE asks, as wal
 ANY: Final = ("0.0.0.0", "")
 
 
-class Route:
+class SimulatedRoute:
     """To one host. `latency`: seconds one way, on the average. `drops`: how many of a thousand packets are lost.
     `down`: nothing passes."""
 
@@ -62,13 +62,13 @@ class Route:
             call()
 
 
-class Link(NamedTuple):
+class RoutesBetween(NamedTuple):
     """The routes of two hosts."""
 
-    routes: Sequence[Route]
+    routes: Sequence[SimulatedRoute]
 
     @property
-    def down(self) -> Route | None:
+    def down(self) -> SimulatedRoute | None:
         return next((route for route in self.routes if route.down), None)
 
     @property
@@ -130,7 +130,7 @@ class SimulatedNetwork:
         self.sockets: dict[int, SimulatedSocket] = {}
         self.hosts: dict[str, Host] = {}
         self.bound: dict[tuple[int, str, int], list[SimulatedSocket]] = {}  # by kind, address, and port
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, SimulatedRoute] = {}
         loop.attach(self)
 
     def host(self, name: str) -> Host:
@@ -139,12 +139,12 @@ class SimulatedNetwork:
             self.hosts[name] = Host(self, name, f"10.0.0.{len(self.hosts) + 1}")
         return self.hosts[name]
 
-    def route(self, name: str) -> Route:
-        return self._routes.setdefault(self.address_of(name), Route())
+    def route(self, name: str) -> SimulatedRoute:
+        return self._routes.setdefault(self.address_of(name), SimulatedRoute())
 
-    def between(self, one: Host, other: Host | None) -> "Link":
+    def between(self, one: Host, other: Host | None) -> "RoutesBetween":
         """Both routes count: that of the one, and that of the other."""
-        return Link([self.route(host.name) for host in (one, other) if host is not None])
+        return RoutesBetween([self.route(host.name) for host in (one, other) if host is not None])
 
     def mend(self) -> None:
         for route in self._routes.values():
@@ -187,7 +187,7 @@ class SimulatedNetwork:
         found = [one for one in found if one.host.address == address]
         return self.dice.choice(found) if found else None
 
-    def later(self, link: Link, call: Callable[[], None], *, waits: bool = True) -> None:
+    def later(self, link: RoutesBetween, call: Callable[[], None], *, waits: bool = True) -> None:
         """After a packet's way. `waits`: while it is down it is sent again and again; otherwise it is lost."""
         down = link.down
         if down is not None:
@@ -206,7 +206,7 @@ class _Way:
     """The bytes from one end of a connection to the other. `waiting`: in the sender's kernel; `arrived`: in the
     receiver's. `ended`: nothing follows what waits; `over`: and all of it has come."""
 
-    def __init__(self, net: SimulatedNetwork, route: Link, room: int) -> None:
+    def __init__(self, net: SimulatedNetwork, route: RoutesBetween, room: int) -> None:
         self.waiting = bytearray()
         self.arrived = bytearray()
         self.ended = self.over = False
@@ -609,7 +609,7 @@ class SimulatedSocket(socket.socket):
         if error:
             raise OSError(error, os.strerror(error))
 
-    def _route(self) -> Link:
+    def _route(self) -> RoutesBetween:
         return self._net.between(self.host, self._net.at(self._peer[0]) if self._peer is not None else None)
 
     def _free_port(self) -> int:
