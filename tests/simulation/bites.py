@@ -2,6 +2,7 @@
 until one of them is noticed. A fault that no story notices is one that nobody looks for."""
 
 import gc
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import Pool
@@ -29,7 +30,7 @@ from walflow.delivery.writer import LogSink
 from walflow.errors import DiskFull
 from walflow.event import Block
 from walflow.lock import HeldDirectory, LockFile
-from walflow.net.acks import WhenWritten
+from walflow.net.acks import WhenEchoed, WhenWritten
 from walflow.net.peer import Peer
 from walflow.net.server import StreamServer
 from walflow.nodes.rejects import ErrPort
@@ -40,7 +41,7 @@ from walflow.operators.seen import SeenKeys
 from walflow.outage import Blame
 from walflow.receipt import Receipt
 from walflow.runtime.loop import LoopScheduler
-from walflow.sinks import JobEnd, PeerSink
+from walflow.sinks import JobEnd
 from walflow.sinks.engine import SinkEngine
 from walflow.wal.commit import Commit
 from walflow.wal.directory import Directory
@@ -133,9 +134,12 @@ def _settled_there(robin: Any, receipt: Any) -> None:
     receipt.ref.block.receipt.ack(robin._name)
 
 
-def _acks_them(sink: PeerSink, blocks: Iterable[Block]) -> None:
-    for block in blocks:
-        sink._inlet.ack(block)
+def _acks_them(acks: WhenEchoed, unwritten: object, cause: object) -> tuple[()]:
+    outstanding, acks._outstanding = acks._outstanding, deque()
+    acks._matched = 0
+    for block in outstanding:
+        acks._inlet.ack(block)
+    return ()
 
 
 def _writes_nothing(peer: Peer, blocks: Iterable[Block]) -> None:
@@ -186,7 +190,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "an event counts as echoed once it is written": lambda: patch.object(
         tcp_client, "acks_of", lambda config, inlet, time: WhenWritten(inlet)
     ),
-    "what a lost connection had counts as delivered": instead(PeerSink, "put_back", _acks_them),
+    "what a lost connection had counts as delivered": instead(WhenEchoed, "lost", _acks_them),
     "a request is answered before it has an outcome": instead(RequestOutcome, "then", lambda _, call: call()),
     "no Idempotency-Key is known": instead(KeyWindow, "find", nothing),
     "a server acks what it does not write": instead(Peer, "write", _writes_nothing),

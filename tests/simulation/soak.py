@@ -21,10 +21,36 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tests.simulation.shrink import shrunk, why
-from tests.simulation.story import Story, Teller, draw
+from tests.simulation.story import ENDS, STATES, Story, Teller, draw, moments
 
 AT_ONCE: Final = 20  # stories of a task
 SAVE_SECONDS: Final = 10.0
+ENOUGH: Final = 5_000  # stories after which what never happened is an error
+SOMETIMES: Final = (
+    *(f"{end} while {state}" for end in ENDS for state in STATES),
+    *(
+        f"line {line}"
+        for line in (
+            "breaker triggered",
+            "breaker restored",
+            "cannot connect",
+            "cannot deliver",
+            "connector failed",
+            "drain ended early",
+            "fatal",
+            "keys recalled from the log",
+            "log time is ahead of the clock, which was set back",
+            "log time is more than an hour ahead of the clock",
+            "moving again",
+            "not ready",
+            "recovery",
+            "redelivery",
+            "rejected",
+            "standing still",
+            "waits long",
+        )
+    ),
+)
 SIMPLE: Final = range(-40, 0)  # seeds of stories that are told before the collector is told to look at nothing older
 
 
@@ -62,6 +88,7 @@ def tell(first: int) -> Batch:
         story = draw(seed)
         teller = Teller(story)
         met.update(f"step {step.what} {step.where}".rstrip() for step in story.steps)
+        met.update(moments(story))
         try:
             told = teller.run()
         except Exception as error:  # noqa: BLE001  # whatever it is, it is what was looked for
@@ -128,7 +155,15 @@ def soak(
         console.print(f"{count:8,} {name}", markup=False, highlight=False)
     for broken in ledger.broken:
         console.print(broken, style="red", markup=False, soft_wrap=True)
-    raise typer.Exit(1 if ledger.broken else 0)
+    never = lacking(ledger)
+    for what in never:
+        console.print(f"never: {what}", style="red", markup=False)
+    raise typer.Exit(1 if ledger.broken or never else 0)
+
+
+def lacking(ledger: Ledger) -> list[str]:
+    """What no story came to, once there were enough of them: it is not tried at all."""
+    return [what for what in SOMETIMES if what not in ledger.met] if ledger.stories >= ENOUGH else []
 
 
 def _once(console: Console, seed: int) -> int:

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import signal
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
@@ -149,6 +149,22 @@ def draw(seed: int) -> Story:
         steps.insert(dice.randrange(len(steps) + 1), Step("change", 0.0, dice.choice(["", "kill"])))
     events, pad = dice.choice([EVENTS, EVENTS, 300]), dice.choice([0, 0, 100, 1000])
     return Story(shape, tuple(steps), seed, events, poison, chokes, pad, then)
+
+
+ENDS: Final = ("kill", "cut", "stop", "freeze", "change", "second")
+STATES: Final = ("slow", "hang", "full", "fail", *MOODS, "down", "lag", "drops")
+
+
+def moments(story: Story) -> Iterator[str]:
+    """What happened to the process, and what else was wrong just then."""
+    states: dict[str, None] = {}
+    for step in story.steps:
+        if step.what in STATES:
+            states[step.what] = None
+        elif step.what == "clear":
+            states.clear()
+        elif step.what in ENDS:
+            yield from (f"{step.what} while {state}" for state in states)
 
 
 class Teller:
