@@ -30,10 +30,13 @@ def overwriting(directory: Path, warmup: float, seconds: float) -> Mapping[str, 
         return _paced(file.fileno(), warmup, seconds, os.write)
 
 
+LEAST: Final = 2  # that have percentiles, on a disk that is slow just now
+
+
 def _paced(fd: int, warmup: float, seconds: float, write: Callable[[int, bytes], int]) -> Mapping[str, float]:
     began = time.perf_counter()
     due, taken = began, list[float]()
-    while due < began + warmup + seconds:
+    while due < began + warmup + seconds or len(taken) < LEAST:
         time.sleep(max(due - time.perf_counter(), 0))
         started = time.perf_counter()
         write(fd, LINE)
