@@ -160,6 +160,7 @@ class MqttConnection:
             sock.close()
 
     def _readable(self) -> None:
+        unread = 0
         for _ in range(TURN):
             before = self.received
             code = self.client.loop_read()
@@ -167,9 +168,11 @@ class MqttConnection:
             if code != MQTTErrorCode.MQTT_ERR_SUCCESS or sock is None:
                 self._lose(f"the connection broke: {_words(code)}")
                 return
-            unread = isinstance(sock, ssl.SSLSocket) and sock.pending()
+            unread = sock.pending() if isinstance(sock, ssl.SSLSocket) else 0
             if self.received == before and not unread:
                 return
+        if unread:  # decrypted already: the loop sees nothing to read
+            self._loop.call_soon(self._readable)
 
     def _writable(self) -> None:
         self.client.loop_write()
