@@ -36,18 +36,23 @@ def test_one_file_of_rejected_events_for_all_joins_no_lanes() -> None:
     flow.close()
 
 
+def fails_the_first(flow: Apart) -> None:
+    """Of the two events that wait for far; the other one is taken."""
+    far = flow.sinks["far"]
+    poison, good = sorted(far.waiting, key=lambda block: block.frames.data)
+    far.waiting.clear()
+    far.node.ack(good)
+    far.node.fail(poison, LOST)
+    flow.scheduler.advance(1.0)
+    flow.settle()
+
+
 def test_what_a_lane_gives_up_leaves_by_the_err_of_the_log() -> None:
     flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 2')
     flow.give(1)
     for number in (2, 3, 4):
         flow.give(number)
-        far = flow.sinks["far"].node
-        poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
-        flow.sinks["far"].waiting.clear()
-        far.ack(good)
-        far.fail(poison, LOST)
-        flow.scheduler.advance(1.0)
-        flow.settle()
+        fails_the_first(flow)
     flow.ack("near")
     assert errors(flow) == [("main::log", "failed 2 times at main::far: gone (position 1)")]
     assert flow.lanes() == {"near": 0, "far": 1}, "the lane waits for the sink of rejected events"
@@ -123,15 +128,9 @@ def test_an_error_record_that_failed_comes_again_as_it_was() -> None:
     """It said neither sink nor position, attempts nor cause the second time."""
     flow = Apart(FAN + DEAD, SINKS, config='"lanes": "apart", "max_attempts": 1')
     flow.give(1)
-    far = flow.sinks["far"].node
     for number in (2, 3):
         flow.give(number)
-        poison, good = sorted(flow.sinks["far"].waiting, key=lambda block: block.frames.data)
-        flow.sinks["far"].waiting.clear()
-        far.ack(good)
-        far.fail(poison, LOST)
-        flow.scheduler.advance(1.0)
-        flow.settle()
+        fails_the_first(flow)
     dead = flow.sinks["dead"]
     dead.node.fail(dead.waiting.pop(), LOST)
     flow.scheduler.advance(1.0)
