@@ -4,7 +4,8 @@ import gc
 import warnings
 from collections.abc import Callable, Iterator
 
-from tests.simulation.story import Broken, Step, Story, tell
+from tests.simulation.story import Broken, Step, Story
+from tests.simulation.teller import tell
 
 MOST: int = 400  # stories that are tried
 

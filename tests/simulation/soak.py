@@ -21,7 +21,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tests.simulation.shrink import shrunk, why
-from tests.simulation.story import ENDS, STATES, Story, Teller, draw, moments
+from tests.simulation.story import ENDS, STATES, Story, draw, moments
+from tests.simulation.teller import Teller
 
 AT_ONCE: Final = 20  # stories of a task
 SAVE_SECONDS: Final = 10.0

@@ -9,7 +9,8 @@ from tests.examples import shared
 from tests.simulation.bites import FAULTS, with_fault
 from tests.simulation.flows import Shape
 from tests.simulation.shrink import shrunk, why
-from tests.simulation.story import Broken, Step, Story, draw, tell
+from tests.simulation.story import Broken, Step, Story, draw
+from tests.simulation.teller import tell
 from walflow.delivery.sender import Sender
 from walflow.wal.directory import Directory
 

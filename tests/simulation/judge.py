@@ -1,0 +1,117 @@
+"""What a story must have come to: each event that a client got acked has the outcomes that the flow owes, once where
+nothing was started again; and no good event was given up."""
+
+from collections.abc import Sequence
+
+from tests.simulation.flows import DEAD, Shape
+from tests.simulation.story import TROUBLES, Broken, Story
+from walflow.testing.simulation.ends import ClientLedger, Outside
+
+
+def unsynced(story: Story, peer: str) -> bool:
+    """Without a log a file is not synced, and a power cut takes from it what it will."""
+    cut = any(step.what == "cut" for step in story.steps)
+    return story.shape.exit(peer) == "file" and not story.shape.has_log and cut
+
+
+class Judge:
+    """`lives`: how many processes there were. `dropped`: events that were rejected where nothing is linked to err."""
+
+    def __init__(self, story: Story, outside: Outside, lives: int, dropped: int) -> None:
+        self.story = story
+        self.outside = outside
+        self.lives = lives
+        self.dropped = dropped
+
+    def judge(self) -> None:
+        shape = self.story.shape
+        self._judge_letters()
+        if self.story.then is not None:
+            self._judge_changed(shape, self.story.then)
+            return
+        uncounted = self.dropped if not shape.err else 0
+        if self.lives > 1 and "memory" in shape.between:  # what it had acked ended with the process
+            return
+        for name, client in self.outside.clients.items():
+            for number in range(client.wants):
+                for owed in shape.owes(number):
+                    if any(unsynced(self.story, peer) for peer in owed):
+                        continue
+                    self._judge_files(client, number, owed)
+                    wanted = min(shape.times(peer) for peer in owed)
+                    got = sum(self.outside.peers[peer].got[name, number] for peer in owed)
+                    letters = sum(self._letters(peer, name, number) for peer in owed)
+                    if got + letters * wanted >= wanted:  # a letter is about all that was made of the event
+                        if self._once(client, number, owed) and (got > wanted or letters > wanted):
+                            raise Broken(f"event {number} of {name} came to {owed} {got} times, {letters} as letters")
+                    elif uncounted and self._may_be_given_up(number):
+                        uncounted -= 1
+                    else:
+                        raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
+
+    def _judge_changed(self, before: Shape, after: Shape) -> None:
+        """What both flows owe a peer it has, or there is a letter."""
+        if "memory" in before.between:
+            return
+        for name, client in self.outside.clients.items():
+            for number in range(client.wants):
+                owed = {peers for peers in before.owes(number) if peers in after.owes(number) and DEAD not in peers}
+                for peers in owed:
+                    got = sum(self.outside.peers[peer].got[name, number] for peer in peers)
+                    letters = sum(self._letters(peer, name, number) for peer in peers)
+                    dropped = self._may_be_given_up(number) and not (before.err and after.err)
+                    unknown = any(unsynced(self.story, peer) for peer in peers)
+                    if (
+                        not got
+                        and not letters
+                        and not dropped
+                        and not any(unsynced(self.story, peer) for peer in peers)
+                    ):
+                        raise Broken(f"event {number} of {name} never came to {peers}, before or after the change")
+
+    def _judge_files(self, client: ClientLedger, number: int, owed: Sequence[str]) -> None:
+        """After kill -9 none comes twice."""
+        if self._sent_twice(client, number) or any(step.what == "cut" for step in self.story.steps):
+            return
+        for peer in self.story.shape.once_files.intersection(owed):
+            got = self.outside.peers[peer].got[client.name, number]
+            if got > 1:
+                raise Broken(f"event {number} of {client.name} is {got} times in the file {peer}")
+
+    def _sent_twice(self, client: ClientLedger, number: int) -> bool:
+        """By its client, and not known as the same: a restart forgets the keys of what is delivered."""
+        shape = self.story.shape
+        keyed = shape.door == "http" and number not in client.doubtful
+        known = self.lives == 1 and (keyed or shape.pipeline == "dedupe")
+        return client.sent[number] > 1 and not known
+
+    def _once(self, client: ClientLedger, number: int, owed: Sequence[str]) -> bool:
+        """Whether each peer gets this event once, at most."""
+        shape, steps = self.story.shape, {step.what for step in self.story.steps}
+        if self._sent_twice(client, number):
+            return False
+        wires = any(shape.exit(peer) in ("tcp", "http") for peer in owed)
+        troubled = bool(self.story.chokes) or not steps.isdisjoint(TROUBLES)
+        return self.lives == 1 and bool(shape.between) and not (wires and troubled)
+
+    def _judge_letters(self) -> None:
+        """What is given up is what no peer could ever take: an outage makes no letter of a good event."""
+        for peer in self.outside.peers.values():
+            for about, client, number in peer.letters:
+                if about and not self._may_be_given_up(number):
+                    raise Broken(f"event {number} of {client} was good, and {about} has given it up")
+
+    def _may_be_given_up(self, number: int) -> bool:
+        story = self.story
+        # what is under way alone as its peer goes away cannot be told from what ends the connection: of one attempt
+        # a coincidence takes all (docs/howto/echo-client.md)
+        hasty = "tcp" in story.shape.exits and any(one and one.attempts == 1 for one in (story.shape, story.then))
+        coincides = hasty and any(step.what in TROUBLES for step in story.steps)
+        return coincides or number in (*story.poison, *story.chokes)
+
+    def _letters(self, peer: str, client: str, number: int) -> int:
+        """How often it was told that this peer lacks the event."""
+        if DEAD not in self.outside.peers:
+            return 0
+        letters = self.outside.peers[DEAD].letters
+        return letters[peer, client, number] + letters["", client, number]

@@ -1,0 +1,272 @@
+"""Tells a story: a daemon on a machine, its clients and peers, and what happens to them, step by step."""
+
+import asyncio
+import errno
+import signal
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from random import Random
+from typing import Final, NamedTuple
+
+from structlog.typing import EventDict
+
+from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, assembled
+from tests.simulation.judge import Judge, unsynced
+from tests.simulation.story import CLIENTS, Broken, Step, Story
+from walflow.testing.simulation import Life, Machine, simulated
+from walflow.testing.simulation.ends import ClientLedger, FilePeer, Outside, PeerLedger, outside
+from walflow.testing.simulation.wires import EchoClient, EchoPeer, HttpEndpoint, HttpSender
+from walflow.world import entered
+
+HEALS_WITHIN: Final = 120.0  # seconds
+GIVES_UP_WITHIN: Final = 60.0  # seconds more for each event on which a peer always fails: they are tried in turns
+AND_BY_HTTP: Final = 150.0  # `http_client` tries each one by itself, before its log hears of it
+STARTS_WITHIN: Final = 5.0  # seconds, or it is refused
+STOPS_WITHIN: Final = 60.0  # a drain takes ten
+LOOKS: Final = 0.25
+TRICKLES: Final = 5.0  # seconds between two events, at the end
+IN_A_ROW: Final = 4  # looks at which nothing is left
+CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender]]] = {
+    "tcp": EchoClient,
+    "http": HttpSender,
+}
+PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint | FilePeer]]] = {
+    "file": FilePeer,
+    "tcp": EchoPeer,
+    "http": HttpEndpoint,
+}
+
+
+class Told(NamedTuple):
+    """What a story came to: how much it was, for the table of costs."""
+
+    seconds: float
+    turns: int
+    calls: int
+    delivered: int
+    lives: int
+
+
+class Teller:
+    """Tells one story."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.dice = Random(story.chance)
+        self.shape = shape = story.shape
+        letters = shape.err or (story.then is not None and story.then.err)
+        peers = [NEAR, FAR, *([DEAD] if letters else [])]
+        self.outside = Outside(self.dice, shape.client_names, peers)
+        self.wires: list[asyncio.Task[None]] = []
+        clients: dict[str, ClientLedger] = self.outside.clients
+        ledgers: dict[str, PeerLedger] = self.outside.peers
+        if shape.door in CLIENT_KINDS:
+            clients.update((name, CLIENT_KINDS[shape.door](name, self.dice)) for name in clients)
+        ledgers.update(
+            (name, PEER_KINDS[shape.exit(name)](name, self.dice)) for name in peers if shape.exit(name) in PEER_KINDS
+        )
+        self.lives = 0
+        self.lines: deque[EventDict] = deque(maxlen=2000)  # the last that were logged, of all lives
+        self.dropped = 0  # events that were rejected where nothing is linked to err, in lives that are over
+        for client in self.outside.clients.values():
+            client.wants = story.events
+            client.pad = "x" * story.pad
+        for name in (NEAR, FAR):
+            self.outside.peers[name].poison = frozenset(story.poison)
+            self.outside.peers[name].chokes = frozenset(story.chokes)
+
+    def run(self) -> Told:
+        """Raises Broken, or what was raised on the way."""
+        token = outside.set(self.outside)
+        try:
+            return simulated(self._tell, self.dice, self.lines)
+        finally:
+            outside.reset(token)
+
+    async def _tell(self, machine: Machine) -> Told:
+        self.machine, self.loop = machine, machine.loop
+        self._start_wires()
+        self.life = self._start()
+        try:
+            for step in self.story.steps:
+                await self._do(step)
+                if not self.life.alive:  # it has ended by itself, as a service's supervisor sees it
+                    self._restart()
+                self._look_at_wires()
+            self._heal()
+            await self._until_all_is_done()
+            self._read_files()
+            Judge(self.story, self.outside, self.lives, self.dropped + self._rejected()).judge()
+        finally:
+            self._count_dropped()
+        got = sum(peer.got.total() + peer.letters.total() for peer in self.outside.peers.values())
+        return Told(self.loop.time(), self.loop.turns, self.machine.weather.calls, got, self.lives)
+
+    def _start_wires(self) -> None:
+        shape = self.story.shape
+        for name, client in self.outside.clients.items():
+            with entered(self.machine.other(CLIENTS)):
+                if isinstance(client, EchoClient | HttpSender):
+                    self._wire(client.run("walflow", DOOR_PORTS[shape.door]), name)
+        for name, peer in self.outside.peers.items():
+            with entered(self.machine.other(name)):
+                if isinstance(peer, EchoPeer | HttpEndpoint):
+                    self._wire(peer.run(name, EXIT_PORTS[shape.exit(name)]), name)
+
+    def _wire(self, runs: Coroutine[object, object, None], name: str) -> None:
+        self.wires.append(self.loop.create_task(runs, name=name))
+
+    def _look_at_wires(self) -> None:
+        """Raises what a client has found wrong with what it got."""
+        for task in self.wires:
+            if task.done():
+                task.result()
+
+    def _start(self) -> Life:
+        self.lives += 1
+        return self.machine.start(assembled(self.shape))
+
+    def _restart(self) -> None:
+        self._count_dropped()
+        self.machine.kill(self.life)
+        self.life = self._start()
+
+    # the steps
+
+    async def _do(self, step: Step) -> None:
+        weather = self.machine.weather
+        match step.what:
+            case "wait":
+                await asyncio.sleep(step.value)
+            case "kill":
+                self._restart()
+            case "cut":
+                self._count_dropped()
+                self.machine.cut()
+                self.life = self._start()
+            case "stop":
+                self.life.tell(signal.SIGTERM)
+                await self._stopped()
+                self._restart()
+            case "away" | "silent" | "busy" | "well":
+                if step.where in self.outside.peers:
+                    self.outside.peers[step.where].becomes(step.what)
+            case "slow":
+                weather.slow = step.value
+            case "hang":
+                weather.hangs |= {step.where}
+            case "fail":
+                weather.fails[step.where] = (errno.ENOSPC if step.where == "allocate" else errno.EIO, int(step.value))
+            case "full":
+                self.machine.full(int(step.value))
+            case "clock":
+                self.machine.clocks.turn(step.value)
+            case "down":
+                self.machine.net.route(step.where).down = True
+            case "lag":
+                self.machine.net.route(step.where).latency = step.value
+            case "drops":
+                self.machine.net.route(step.where).drops = int(step.value)
+            case "reset":
+                self.machine.net.reset(step.where)
+            case "second":
+                await self._second(unlocked=step.where == "unlocked")
+            case "change":
+                if not step.where:
+                    self.life.tell(signal.SIGTERM)
+                    await self._stopped()
+                self.shape = self.story.then or self.shape
+                self._restart()
+            case "freeze":
+                self.life.stop()
+                await asyncio.sleep(step.value)
+                self.life.go_on()
+            case "clear":
+                self._heal()
+            case unknown:
+                raise ValueError(unknown)
+
+    async def _second(self, *, unlocked: bool) -> None:
+        """Another daemon is started on the same directories. `unlocked`: after somebody removed the LOCK files."""
+        disk = self.machine.disk
+        if unlocked:
+            for path in [path for path in disk.sizes() if path.endswith("/LOCK")]:
+                disk.unlink(path)
+        second = self.machine.start(assembled(self.shape))
+        try:
+            async with asyncio.timeout(STARTS_WITHIN):
+                await second.ended.wait()
+        except TimeoutError:
+            # on a full disk it cannot write its lock, and waits for room
+            if self.life.alive and any(line["event"] == "log open" for line in second.lines):
+                raise Broken("two daemons run on one directory") from None
+        finally:
+            self.machine.kill(second)
+
+    async def _stopped(self) -> None:
+        """A supervisor kills what has not stopped in time, which only a call that hangs excuses."""
+        try:
+            async with asyncio.timeout(STOPS_WITHIN):
+                await self.life.ended.wait()
+        except TimeoutError:
+            if not self.machine.weather.hangs:
+                raise Broken(f"it has not stopped within {STOPS_WITHIN:.0f} s") from None
+
+    def _heal(self) -> None:
+        self.machine.weather.clear()
+        self.machine.full(None)
+        self.machine.net.mend()
+        for peer in self.outside.peers.values():
+            peer.becomes("well")
+
+    async def _until_all_is_done(self) -> None:
+        shape = self.story.shape
+        each = AND_BY_HTTP if "http" in shape.exits else GIVES_UP_WITHIN
+        within = HEALS_WITHIN + each * len(self.story.chokes) * shape.clients
+        end = self.loop.time() + within
+        looks, left, more = 0, "", 0.0
+        while looks < IN_A_ROW and self.loop.time() < end:
+            await asyncio.sleep(LOOKS)
+            if not self.life.alive:
+                self._restart()
+            self._look_at_wires()
+            if self.story.chokes and self.loop.time() > more:
+                # an attempt counts only where others get through
+                next(iter(self.outside.clients.values())).wants += 1
+                more = self.loop.time() + TRICKLES
+            left = self.left()
+            looks = 0 if left else looks + 1
+        if looks < IN_A_ROW:
+            raise Broken(f"{within:.0f} s after all is well: {left}")
+
+    def left(self) -> str:
+        """What is not done yet; empty: nothing."""
+        waiting = [client for client in self.outside.clients.values() if not client.done]
+        if waiting:
+            return f"{waiting}"
+        for nodes in self.life.daemon.nodes.connectors:
+            source = nodes.source
+            for one in source.lanes.values() or [source]:
+                if one.outlet is not None and one.outlet.waiting():
+                    return f"{one.name} has {one.outlet.waiting()} events"
+            if nodes.sink.linked and nodes.sink.triggered():
+                return f"{nodes.sink.name} takes nothing: {nodes.sink.reason}"
+            if not nodes.health.ready:
+                return f"{nodes.name} is {nodes.health.state}: {nodes.health.why}"
+        return ""
+
+    def _read_files(self) -> None:
+        for name, peer in self.outside.peers.items():
+            path = f"/{name}.jsonl"
+            if isinstance(peer, FilePeer) and not unsynced(self.story, name) and path in self.machine.disk.sizes():
+                peer.read(self.machine.disk.content(path))
+
+    def _rejected(self) -> int:
+        return 4 * self.life.counts().get("rejected_events_total", 0)
+
+    def _count_dropped(self) -> None:
+        self.dropped += self._rejected()
+
+
+def tell(story: Story) -> Told:
+    return Teller(story).run()
