@@ -60,7 +60,6 @@ class Judge:
                     got = sum(self.outside.peers[peer].got[name, number] for peer in peers)
                     letters = sum(self._letters(peer, name, number) for peer in peers)
                     dropped = self._may_be_given_up(number) and not (before.err and after.err)
-                    unknown = any(unsynced(self.story, peer) for peer in peers)
                     if (
                         not got
                         and not letters
