@@ -86,3 +86,27 @@ def test_a_good_event_is_not_given_up_because_its_peer_went_away() -> None:
     shape = Shape(("apart",), "all", err=True, attempts=1, chunk=4096, chunks=4)
     steps = (Step("wait", 0.876), Step("away", where="near"))
     tell(Story(shape, steps, 1000105, 53, chokes=(37,), pad=1000))
+
+
+BEHIND_A_ROBIN = Story(
+    Shape(("apart",), "robin", err=True, attempts=1, door="http", exits=("http", "tcp")),
+    (Step("wait", 0.5), Step("busy", where="far"), Step("wait", 1.5)),
+    events=60,
+    chokes=(22,),
+)
+IN_A_BATCH = Story(Shape(("apart",), "batch", err=True, attempts=1), (Step("wait", 0.5),), events=60, chokes=(22,))
+
+
+@pytest.mark.parametrize(
+    ("story", "fault", "broken"),
+    [
+        (BEHIND_A_ROBIN, "a round robin keeps what all have failed", "s after all is well: main::between0 has"),
+        (IN_A_BATCH, "a batch joins what comes again", "was good, and far has given it up"),
+    ],
+    ids=["robin", "batch"],
+)
+def test_one_bad_event_costs_itself_alone(story: Story, fault: str, broken: str) -> None:
+    """The round robin held all that came with it, for ever; out of a batch good ones left by err with it."""
+    tell(story)
+    with with_fault(fault):
+        assert broken in why(story)
