@@ -62,7 +62,7 @@ class Delivered(NamedTuple):
         return Numbering(start).down(self, stop - start)
 
 
-AGAIN: Final = Delivered({}, {})  # of events that are sent again, and nobody has
+AGAIN: Final = Delivered({}, {})  # of events that are sent again, and that no receiver has
 
 
 def refused_by(refused: Mapping[str, Mapping[int, str]], way: str = "") -> Bits:

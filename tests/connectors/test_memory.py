@@ -133,7 +133,7 @@ def test_what_failed_comes_again_before_what_is_newer() -> None:
     assert whole.values() == [[2], [5]]
     known = whole.sent[0].receipt.delivered
     assert known is not None, "it comes again"
-    assert not known, "and nobody has it"
+    assert not known, "no sink has it"
     whole.settle_all()
 
 

@@ -187,7 +187,7 @@ class Teller:
                 raise ValueError(unknown)
 
     async def _second(self, *, unlocked: bool) -> None:
-        """Another daemon is started on the same directories. `unlocked`: after somebody removed the LOCK files."""
+        """Another daemon is started on the same directories. `unlocked`: an operator has removed the LOCK files."""
         disk = self.machine.disk
         if unlocked:
             for path in [path for path in disk.sizes() if path.endswith("/LOCK")]:

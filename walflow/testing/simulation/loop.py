@@ -1,8 +1,8 @@
 """An event loop in virtual time: where nothing is ready, the time of the next timer begins at once.
 
 What asyncio promises stays: calls run in the order in which they were given. What no program may count on is drawn:
-which of two timers of one moment goes first, which of several sockets is ready first, and, by whoever calls
-`call_later`, how long it takes until something comes from outside.
+which of two timers of one moment goes first, and which of several sockets is ready first. How long it takes until
+something comes from outside, whoever calls `call_later` draws.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ net = SimulatedNetwork(loop, dice)
 peer = net.host("peer")
 with entered(World(disk, clocks, dice, peer)):
     server = await asyncio.start_server(serve, "peer", 80)
-net.route("peer").down = True  # nothing passes, and nobody is told
+net.route("peer").down = True  # no packet passes, and neither end hears of it
 net.route("peer").mend()
 
 Behaviour is Linux's, as tcp(7) has it: `close` with unread bytes is a reset; a closed socket answers what comes with
@@ -113,7 +113,7 @@ class Host:
             one.changed()
 
     def cut(self) -> None:
-        """Its power is gone: nobody is told, and nothing of it is there when it is back."""
+        """Its power goes and comes back. Its sockets are gone. The other ends hear of it when they send or ask."""
         for one in self._sockets(None):
             one.vanish()
 
@@ -122,7 +122,7 @@ class Host:
 
 
 class SimulatedNetwork:
-    """`poll`: for the loop's selector."""
+    """Hosts by name, and their sockets by descriptor. The loop's selector asks `poll`."""
 
     def __init__(self, loop: "SimulatedLoop", dice: Random) -> None:
         self.loop = loop
@@ -295,10 +295,6 @@ class SimulatedSocket(socket.socket):
 
     def fileno(self) -> int:
         return self._fd if self.open else -1
-
-    def dup(self) -> "SimulatedSocket":
-        """For its number alone."""
-        return SimulatedSocket(self.host, self._kind)
 
     def setblocking(self, flag: bool) -> None: ...
 
@@ -504,9 +500,6 @@ class SimulatedSocket(socket.socket):
     def close(self) -> None:
         if self.owner is None or self.owner.alive:
             self.end()
-
-    def detach(self) -> int:
-        raise NotImplementedError
 
     def end(self) -> None:
         """As `close`, also of a process that was killed."""

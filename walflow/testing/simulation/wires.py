@@ -149,7 +149,7 @@ async def read_message(reader: asyncio.StreamReader) -> HttpMessage:
 
 
 class WirePeer(PeerLedger):
-    """A server. Away: nobody listens. Silent: it reads nothing more, and answers nothing."""
+    """A server. While it is away it does not listen; while it is silent it reads and answers nothing."""
 
     def __init__(self, name: str, dice: Random) -> None:
         super().__init__(name, dice)
