@@ -33,11 +33,34 @@ def remedy(error: OSError, path: str, otherwise: str) -> str | None:
 
 
 class Stat(NamedTuple):
-    """Facts about a file. `identity` is (device, inode); `links`: the number of its names, 0 after it was removed."""
+    """Facts about a file. `identity` is (device, inode); `links`: the number of its names, 0 after it was removed.
+    `mode`: its kind and who may use it, as `stat` has it. `changed_ns`: when it was written to last, by the wall
+    clock."""
 
     size: int
     identity: tuple[int, int]
     links: int = 1
+    mode: int = stat.S_IFREG
+    changed_ns: int = 0
+
+    @property
+    def is_file(self) -> bool:
+        """A regular one."""
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+
+class Entry(NamedTuple):
+    """Of a directory. `is_directory`: or a link to one."""
+
+    name: str
+    inode: int
+    is_file: bool
+    is_link: bool
+    is_directory: bool
 
 
 class Landed(NamedTuple):
@@ -52,12 +75,16 @@ class Disk(Protocol):
 
     preallocates: bool  # worth calling `allocate`
 
-    def makedir(self, path: str) -> None:
-        """Makes a directory and its parents, with mode 0700. No error if it exists."""
+    def makedir(self, path: str, mode: int = 0o700) -> None:
+        """Makes a directory and its parents. No error if it exists."""
         ...
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
-        """Read and write. `create`: if it is missing; `exclusive`: only if it is missing."""
+        """Read and write. `create`: if it is missing; `exclusive`: only if it is missing. Raises ELOOP for a link."""
+        ...
+
+    def open_to_read(self, path: str) -> int:
+        """What others write. Links are followed, and what is no file is opened, too: `stat` says what it is."""
         ...
 
     def close(self, fd: int) -> None: ...
@@ -113,17 +140,21 @@ class Disk(Protocol):
         ...
 
     def names(self, path: str) -> list[str]: ...
+    def entries(self, path: str) -> list[Entry]:
+        """In no order."""
+        ...
+
     def stat(self, fd: int) -> Stat: ...
+    def status(self, path: str, *, follow_links: bool = True) -> Stat:
+        """Of what now has this name. Raises OSError."""
+        ...
+
     def look(self, path: str) -> Stat | None:
         """Of the file that now has this name. None: there is none, or it is no regular file."""
         ...
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Of the file or directory that now has this name, as `stat` gives it. None: there is none."""
-        ...
-
-    def find(self, directory: str, inode: int) -> list[str]:
-        """Paths of the regular files in it with that number, links to them left out."""
         ...
 
     def is_file(self, path: str) -> bool:
@@ -146,8 +177,8 @@ class RealDisk:
     preallocates = True
     _held: Mapping[str, int] = {}  # directories, and the descriptor of each; replaced, never changed
 
-    def makedir(self, path: str) -> None:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+    def makedir(self, path: str, mode: int = 0o700) -> None:
+        os.makedirs(path, mode=mode, exist_ok=True)
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -156,6 +187,9 @@ class RealDisk:
         if exclusive:
             flags |= os.O_EXCL
         return os.open(path, flags, mode)
+
+    def open_to_read(self, path: str) -> int:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
 
     def close(self, fd: int) -> None:
         os.close(fd)
@@ -242,18 +276,31 @@ class RealDisk:
     def names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
+    def entries(self, path: str) -> list[Entry]:
+        with os.scandir(path) as found:
+            return [
+                Entry(
+                    one.name,
+                    one.inode(),
+                    one.is_file(follow_symlinks=False),
+                    one.is_symlink(),
+                    _leads_to_directory(one),
+                )
+                for one in found
+            ]
+
     def stat(self, fd: int) -> Stat:
-        result = os.fstat(fd)
-        return Stat(result.st_size, (result.st_dev, result.st_ino), result.st_nlink)
+        return _stat(os.fstat(fd))
+
+    def status(self, path: str, *, follow_links: bool = True) -> Stat:
+        return _stat(os.stat(path, follow_symlinks=follow_links))
 
     def look(self, path: str) -> Stat | None:
         try:
-            result = os.lstat(path)
+            found = self.status(path, follow_links=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        if not stat.S_ISREG(result.st_mode):
-            return None
-        return Stat(result.st_size, (result.st_dev, result.st_ino), result.st_nlink)
+        return found if found.is_file else None
 
     def identity(self, path: str) -> tuple[int, int] | None:
         try:
@@ -261,12 +308,6 @@ class RealDisk:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return found.st_dev, found.st_ino
-
-    def find(self, directory: str, inode: int) -> list[str]:
-        with os.scandir(directory) as entries:
-            return sorted(
-                entry.path for entry in entries if entry.inode() == inode and entry.is_file(follow_symlinks=False)
-            )
 
     def is_file(self, path: str) -> bool:
         try:
@@ -296,6 +337,17 @@ class RealDisk:
         except (OSError, IndexError):
             return ""
         return found
+
+
+def _stat(found: os.stat_result) -> Stat:
+    return Stat(found.st_size, (found.st_dev, found.st_ino), found.st_nlink, found.st_mode, found.st_mtime_ns)
+
+
+def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link in a circle
 
 
 def _open_directory(path: str) -> int:

@@ -1,7 +1,7 @@
 """Shared by connectors that keep files: a disk, what is replaced or locked there, compressed members, jobs
 of a thread, and what a start needs."""
 
-from walflow.disk import Disk, Landed, RealDisk
+from walflow.disk import Disk, Entry, Landed, RealDisk, Stat
 from walflow.durable import DiskFolder, replace, replace_and_keep
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 from walflow.lock import HeldDirectory, LockFile
@@ -13,11 +13,13 @@ __all__ = [
     "Corrupt",
     "Disk",
     "DiskFolder",
+    "Entry",
     "HeldDirectory",
     "Landed",
     "LockFile",
     "Members",
     "RealDisk",
+    "Stat",
     "directory",
     "error_on_thread",
     "made_directory",

@@ -101,7 +101,7 @@ class AppendedFile(Output):
     def _finish_elsewhere(self, sidecar: Sidecar, state: State) -> None:
         """The sidecar then says that the file was given up in order, and what of it need not come again."""
         directory = os.path.dirname(self.path) or "."
-        for path in self._disk.find(directory, state.file[1]):
+        for path in _with_inode(self._disk, directory, state.file[1]):
             if ASIDE not in path and self._finish(
                 path, sidecar, state
             ):  # a copy may have got the number, and its bytes
@@ -210,3 +210,9 @@ class AppendedFile(Output):
             self._disk.close(copy)
         self._disk.sync_directory(os.path.dirname(path) or ".")
         self.notes.append(f"{size - start} bytes from byte {start} of {path} on are now in {aside}")
+
+
+def _with_inode(disk: Disk, directory: str, inode: int) -> list[str]:
+    """Regular files in it, links to them left out."""
+    found = [entry.name for entry in disk.entries(directory) if entry.inode == inode and entry.is_file]
+    return [os.path.join(directory, name) for name in sorted(found)]

@@ -314,7 +314,7 @@ class Output:
 def open_regular(disk: Disk, path: str) -> int:
     """Raises CannotWrite, with the reason."""
     try:
-        if not disk.is_file(path) and (kind := _kind(path)):
+        if not disk.is_file(path) and (kind := _kind(disk, path)):
             raise CannotWrite(f"cannot write {path}: it is {kind}")
         return disk.open(path, create=True, mode=MODE)
     except OSError as error:
@@ -347,10 +347,10 @@ KINDS: Final = (
 )
 
 
-def _kind(path: str) -> str | None:
+def _kind(disk: Disk, path: str) -> str | None:
     """The kind of a file that is no regular one; None: it does not exist."""
     try:
-        mode = os.lstat(path).st_mode
+        mode = disk.status(path, follow_links=False).mode
     except FileNotFoundError:
         return None
     return next((name for test, name in KINDS if test(mode)), None)

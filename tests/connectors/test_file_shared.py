@@ -14,7 +14,7 @@ from connectors.file.recovery import HEAD, events_of, intend
 from connectors.file.sidecar import State, WriteIntent
 from tests.connectors.test_file_overwrite import overwriting
 from tests.connectors.world import LOG, Clock, DeadlyDisk, Killed, Sink, appending, truncating
-from walflow.disk import Landed, RealDisk, Stat
+from walflow.disk import Entry, Landed, RealDisk, Stat
 from walflow.positions import WrittenPositions
 
 Act = Callable[[Path], None]
@@ -397,10 +397,13 @@ def test_a_file_that_only_has_its_number_is_left_alone(path: Path, size: int) ->
         sink.write(b"1" * 9000, first=2)
     sink.die()
 
+    looked_at: list[str] = []
+
     class Renumbered(RealDisk):
-        def find(self, directory: str, inode: int) -> list[str]:
-            assert (directory, inode) == (str(path.parent), identity[1])
-            return [str(other)]
+        def entries(self, path: str) -> list[Entry]:
+            """The other file has the inode of the one that is gone."""
+            looked_at.append(path)
+            return [Entry(other.name, identity[1], is_file=True, is_link=False, is_directory=False)]
 
         def stat(self, fd: int) -> Stat:
             stat = super().stat(fd)
@@ -413,4 +416,5 @@ def test_a_file_that_only_has_its_number_is_left_alone(path: Path, size: int) ->
         sink.write(b"1" * 9000, first=2)
         sink.stop()
     assert (other.read_bytes(), path.read_bytes()) == (content, b"1" * 9000 + b"\n")
+    assert looked_at == [str(path.parent)]
     assert "that one is not in its directory" in sink.inlet.lines[0]

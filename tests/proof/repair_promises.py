@@ -47,9 +47,9 @@ class Mirrored(RealDisk):
     def _is_inside(self, path: str) -> bool:
         return os.path.normpath(path).startswith(self._root)
 
-    def makedir(self, path: str) -> None:
-        self._simulated.makedir(self._twin(path))
-        super().makedir(path)
+    def makedir(self, path: str, mode: int = 0o700) -> None:
+        self._simulated.makedir(self._twin(path), mode)
+        super().makedir(path, mode)
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
         fd = super().open(path, create=create, exclusive=exclusive, mode=mode)

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import count
+from stat import S_IFDIR, S_IFREG
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from walflow.disk import Landed, Stat
+from walflow.disk import Entry, Landed, Stat
 
 if TYPE_CHECKING:
     from walflow.testing.cuts import Blur
@@ -59,10 +61,11 @@ class Inode:
     """A file, or a directory (`data` is None). `written` and `sizes`, oldest first: what became of it since it was
     last synced. `blur`: what a power cut may make of it, if somebody has asked since it changed."""
 
-    __slots__ = ("blur", "data", "locked", "number", "sizes", "synced", "written")
+    __slots__ = ("blur", "changed_ns", "data", "locked", "number", "sizes", "synced", "written")
 
     def __init__(self, number: int, data: bytes | None = b"") -> None:
         self.number = number
+        self.changed_ns = 0
         self.data: bytes | bytearray | None = data
         self.synced = data or b""
         self.written: dict[int, list[Version]] = {}
@@ -135,10 +138,10 @@ class MemoryDisk:
         self.bad_to: Mapping[str, int] = {}  # up to which byte; if nothing is said, to the end
         self.failures = 0  # operations that raised because of it, or because the disk was full
         self.opener: Callable[[], object] = _no_one  # which process opens a file
+        self.now_ns: Callable[[], int] = count(1).__next__  # when a file is written to
         self._fds: dict[int, tuple[str, Inode]] = {}
         self._openers: dict[int, object] = {}
         self._last_fd = 1000
-        self._last_number = 0
         self.become(files or {})
 
     def become(self, files: Mapping[str, bytes | Kept]) -> None:
@@ -147,9 +150,11 @@ class MemoryDisk:
         self._fds.clear()
         self.inodes = {}
         for path, kept in files.items():
-            data, number = kept if isinstance(kept, Kept) else (kept, self._last_number + 1)
-            self._last_number = max(self._last_number, number)
-            self.inodes[path] = Inode(number, data)
+            if isinstance(kept, Kept):
+                self.inodes[path] = Inode(kept.number, kept.data)
+        for path, kept in files.items():
+            if not isinstance(kept, Kept):
+                self.inodes[path] = self._inode(kept)
         for folder in dict.fromkeys(map(parent, self.inodes)):
             self._make_sure_of(folder)
 
@@ -190,26 +195,34 @@ class MemoryDisk:
                 self.inodes[path] = inode
 
     def _put(self, inode: Inode, data: bytes, offset: int) -> None:
+        inode.changed_ns = self.now_ns()
         target = inode.change()
         if offset > len(target):
             target.extend(bytes(offset - len(target)))
         target[offset : offset + len(data)] = data
 
     def _resize(self, inode: Inode, size: int) -> None:
+        inode.changed_ns = self.now_ns()
         data = inode.change()
         data.extend(bytes(max(0, size - len(data))))
         del data[size:]
 
     def _inode(self, data: bytes | None) -> Inode:
-        self._last_number += 1
-        return Inode(self._last_number, data)
+        """With the lowest number that is free, as ext4 has it."""
+        taken = {inode.number for inode in self._inodes_in_use()}
+        return Inode(next(number for number in count(1) if number not in taken), data)
+
+    def _inodes_in_use(self) -> Iterable[Inode]:
+        """Those without a name are in use for as long as they are open."""
+        yield from self.inodes.values()
+        yield from (inode for _, inode in self._fds.values())
 
     # walflow.disk.Disk
 
-    def makedir(self, path: str) -> None:
+    def makedir(self, path: str, mode: int = 0o700) -> None:
         if path in self.inodes or path == "/":
             return
-        self.makedir(parent(path))
+        self.makedir(parent(path), mode)
         self._begin("makedir", path)
         self._set({path: self._inode(None)})
 
@@ -229,6 +242,18 @@ class MemoryDisk:
         elif self.fault is not None:
             MemoryDisk._begin(self, "open", path)
         return self._descriptor(path, inode)
+
+    def open_to_read(self, path: str) -> int:
+        inode = self._there(path)
+        if self.fault is not None:
+            MemoryDisk._begin(self, "open", path)
+        return self._descriptor(path, inode)
+
+    def _there(self, path: str) -> Inode:
+        inode = self.inodes.get(path)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return inode
 
     def _descriptor(self, path: str, inode: Inode) -> int:
         self._last_fd += 1
@@ -293,12 +318,7 @@ class MemoryDisk:
         self._begin("sync_directory", path)
 
     def hold_directory(self, path: str) -> int:
-        inode = self.inodes.get(path)
-        if inode is None:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
-        if self.fault is not None:
-            MemoryDisk._begin(self, "open", path)
-        return self._descriptor(path, inode)
+        return self.open_to_read(path)
 
     def let_go(self, fd: int) -> None:
         self.close(fd)
@@ -328,9 +348,7 @@ class MemoryDisk:
         self._resize(inode, size)
 
     def rename(self, source: str, target: str) -> None:
-        inode = self.inodes.get(source)
-        if inode is None:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
+        inode = self._there(source)
         self._begin("rename", source)
         if inode.data is None:
             self._move(
@@ -348,8 +366,7 @@ class MemoryDisk:
             self._set({path: None})
 
     def remove_directory(self, path: str) -> None:
-        if path not in self.inodes:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        self._there(path)
         if self.names(path):
             raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
         self._begin("remove_directory", path)
@@ -367,20 +384,32 @@ class MemoryDisk:
         return None if inode is None or inode.data is None else self._stat(inode)
 
     def identity(self, path: str) -> tuple[int, int] | None:
-        inode = self.inodes.get(path)
+        if path == "/":
+            return 1, 0
+        inode = self.inodes.get(path.rstrip("/"))
         return None if inode is None else (1, inode.number)
 
-    def find(self, directory: str, inode: int) -> list[str]:
-        start = directory.rstrip("/") + "/"
-        return [f"{start}{name}" for name in self.names(start[:-1]) if self._number(f"{start}{name}") == inode]
+    def entries(self, path: str) -> list[Entry]:
+        start = path.rstrip("/") + "/"
+        if start != "/" and self._there(start[:-1]).data is not None:
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
+        if self.fault is not None:
+            MemoryDisk._begin(self, "entries", path)
+        found = [(name, self.inodes[start + name]) for name in self.names(start[:-1])]
+        return [
+            Entry(name, inode.number, inode.data is not None, is_link=False, is_directory=inode.data is None)
+            for name, inode in found
+        ]
 
-    def _number(self, path: str) -> int | None:
-        inode = self.inodes[path]
-        return None if inode.data is None else inode.number
+    def status(self, path: str, *, follow_links: bool = True) -> Stat:
+        if self.fault is not None:
+            MemoryDisk._begin(self, "status", path)
+        return self._stat(self._there(path.rstrip("/")) if path != "/" else Inode(0, None))
 
     def _stat(self, inode: Inode) -> Stat:
         links = sum([other is inode for other in self.inodes.values()])
-        return Stat(len(inode.data or b""), (1, inode.number), links)
+        mode = S_IFDIR if inode.data is None else S_IFREG
+        return Stat(len(inode.data or b""), (1, inode.number), links, mode, inode.changed_ns)
 
     def is_file(self, path: str) -> bool:
         inode = self.inodes.get(path)
@@ -418,8 +447,9 @@ class SimulatedDisk(MemoryDisk):
         super().__init__(files)
 
     def become(self, files: Mapping[str, bytes | Kept]) -> None:
-        super().become(files)
         self.changes = []
+        self.durable = {}
+        super().become(files)
         self.durable = dict(self.inodes)
         self.operations_left = -1
 
@@ -452,6 +482,12 @@ class SimulatedDisk(MemoryDisk):
     def _set(self, change: dict[str, Inode | None]) -> None:
         self.changes.append(change)
         super()._set(change)
+
+    def _inodes_in_use(self) -> Iterable[Inode]:
+        """Also those that a power cut may bring back."""
+        yield from super()._inodes_in_use()
+        yield from self.durable.values()
+        yield from (inode for change in self.changes for inode in change.values() if inode is not None)
 
     def _move(self, inside: dict[str, Inode], source: str, target: str) -> None:
         """What was not safe in it before is not safe afterwards, and may be missing in its new place."""

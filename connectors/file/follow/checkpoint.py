@@ -106,7 +106,7 @@ class FollowCheckpoint:
         if saved.version > VERSION:
             raise Unusable(f"{self.path} was written by a newer walflow: run that one")
         if saved.boot != self._boot:
-            return FollowMarks([_with_device_of_now(mark) for mark in saved.files], saved.past)
+            return FollowMarks([_with_device_of_now(self._disk, mark) for mark in saved.files], saved.past)
         return FollowMarks(saved.files, saved.past)
 
     def save(self, marks: FollowMarks) -> None:
@@ -125,10 +125,10 @@ def _taken(path: str) -> Unusable:
     return Unusable(f"another process follows files with the checkpoint {path}")
 
 
-def _with_device_of_now(mark: FileMark) -> FileMark:
+def _with_device_of_now(disk: Disk, mark: FileMark) -> FileMark:
     """Device numbers are dealt out anew at each boot."""
     try:
-        return mark._replace(device=os.stat(os.path.dirname(mark.path) or b".").st_dev)
+        return mark._replace(device=disk.status(os.path.dirname(os.fsdecode(mark.path)) or ".").identity[0])
     except OSError:
         return mark
 

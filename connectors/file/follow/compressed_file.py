@@ -6,14 +6,14 @@ between two. So as much memory is needed as the format needs, however large the 
 
 import os
 import re
-import stat
 from typing import Final, Self
 
 from connectors.file.checksum import crc32c
 from connectors.file.file_source import ALGORITHMS
 from connectors.file.follow.files_found import Identity
 from connectors.file.follow.plain_file import HEAD_BYTES, LAST_BYTES, Elsewhere, Head, Rewritten, TooShort
-from walflow.files import FILE_WINDOW_BITS, Corrupt, Members
+from walflow import world
+from walflow.files import FILE_WINDOW_BITS, Corrupt, Disk, Members
 
 PACKED_BYTES: Final = 64 << 10  # read at a time
 STEP_BYTES: Final = 4 << 20  # inflated at a time on the way to a position
@@ -36,6 +36,7 @@ class InflatedFile:
     __slots__ = (
         "_algorithm",
         "_at",
+        "_disk",
         "_fd",
         "_members",
         "_rest",
@@ -47,7 +48,8 @@ class InflatedFile:
         "position",
     )
 
-    def __init__(self, fd: int, algorithm: str) -> None:
+    def __init__(self, disk: Disk, fd: int, algorithm: str) -> None:
+        self._disk = disk
         self._fd = fd
         self._algorithm = algorithm
         self._tail = Head()
@@ -69,17 +71,18 @@ class InflatedFile:
     def open(cls, path: str, identity: Identity, position: int, head: Head, tail: Head) -> Self:
         """`tail`: the bytes before `position`.
         Raises OSError, Elsewhere, and Rewritten where it does not begin with `head`."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        disk = world.disk()
+        fd = disk.open_to_read(path)
         try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != identity:
+            found = disk.stat(fd)
+            if not found.is_file or found.identity != identity:
                 raise Elsewhere
-            file = cls(fd, ALGORITHMS[os.path.splitext(path)[1]])
+            file = cls(disk, fd, ALGORITHMS[os.path.splitext(path)[1]])
             if len(file.first) < head.length or crc32c(file.first[: head.length]) != head.crc:
                 raise Rewritten
             file.seek(position, tail)
         except BaseException:
-            os.close(fd)
+            disk.close(fd)
             raise
         return file
 
@@ -119,10 +122,10 @@ class InflatedFile:
 
     def size(self) -> int:
         """The file's size on disk, in bytes."""
-        return os.fstat(self._fd).st_size
+        return self._disk.stat(self._fd).size
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._disk.close(self._fd)
 
     def _begin(self) -> None:
         self._members = Members(self._algorithm, FILE_WINDOW_BITS)
@@ -137,7 +140,7 @@ class InflatedFile:
             while True:
                 inflated = self._members.read()
                 if inflated is None:
-                    packed = os.pread(self._fd, PACKED_BYTES, self._at)
+                    packed = self._disk.read(self._fd, PACKED_BYTES, self._at)
                     if not packed:
                         self._members.end()
                         self.damage = ""

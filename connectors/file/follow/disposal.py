@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from connectors.file.follow.followed import FollowedFile, open_file
 from connectors.file.follow.plain_file import Elsewhere, Rewritten
+from walflow import world
+from walflow.files import Disk
 
 
 class Disposed(NamedTuple):
@@ -23,24 +25,25 @@ class Disposed(NamedTuple):
 
 def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed]:
     """Deletes them, or moves them to a directory. What is not there any more counts as done."""
+    disk = world.disk()
     results: list[Disposed] = []
     directories: set[str] = set()
     for each in files:
         try:
-            status = os.stat(each.path, follow_symlinks=False)
-            if (status.st_dev, status.st_ino) != each.identity:  # a link to it, or another file by now
+            found = disk.status(each.path, follow_links=False)
+            if found.identity != each.identity:  # a link to it, or another file by now
                 results.append(Disposed(each, trouble="its name leads to another file now"))
                 continue
-            if status.st_size > (each.packed if each.compressed else each.position):
+            if found.size > (each.packed if each.compressed else each.position):
                 results.append(Disposed(each, grown=True))
                 continue
             _look_into(each)
             directories.add(os.path.dirname(each.path) or ".")
             if move_to is None:
-                os.unlink(each.path)
+                disk.unlink(each.path)
             else:
                 directories.add(move_to)
-                _move(each.path, move_to)
+                _move(disk, each.path, move_to)
         except Rewritten:
             results.append(Disposed(each, rewritten=True))
         except FileNotFoundError:
@@ -51,7 +54,7 @@ def dispose(files: Sequence[FollowedFile], move_to: str | None) -> list[Disposed
             results.append(Disposed(each))
     for directory in directories:
         with suppress(OSError):  # after a power cut the file may be there again: then it is read again
-            _sync(directory)
+            disk.sync_directory(directory)
     return results
 
 
@@ -62,20 +65,14 @@ def _look_into(each: FollowedFile) -> None:
         open_file(each).close()
 
 
-def _move(path: str, directory: str) -> None:
+def _move(disk: Disk, path: str, directory: str) -> None:
     """A file of that name stays as it is: this one gets a number. Raises OSError."""
-    os.makedirs(directory, exist_ok=True)
+    disk.makedir(directory, 0o777)
     name = os.path.basename(path)
     for number in count():
         target = os.path.join(directory, name if not number else f"{name}.{number}")
-        if not os.path.lexists(target):
-            os.rename(path, target)
+        try:
+            disk.status(target, follow_links=False)
+        except FileNotFoundError:
+            disk.rename(path, target)
             return
-
-
-def _sync(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

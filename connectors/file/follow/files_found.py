@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from connectors.file.file_source import ALGORITHMS
 from connectors.file.follow.walk import Walked, walk
+from walflow import world
+from walflow.files import Stat
 
 Walker = Callable[[str], Walked]
 Identity = tuple[int, int]  # device, inode
@@ -43,25 +45,25 @@ def scan(pattern: str, known: Iterable[str] = (), find: Walker = walk) -> FilesN
     looked for also where the walk ended early."""
     files: dict[Identity, NamedFile] = {}
     refused: dict[str, str] = {}
+    disk = world.disk()
     names, stopped = find(pattern)
     if stopped:
         refused[pattern] = f"the search for files ended early: {stopped}. Files behind that are not found"
         names = sorted({*names, *known})
     for path in names:
         try:
-            status = os.stat(path)
+            found = disk.status(path)
         except FileNotFoundError:
             continue  # removed meanwhile, or a link to nothing
         except OSError as error:
             refused[path] = error.strerror or str(error)
             continue
-        if stat.S_ISREG(status.st_mode) and path.endswith(".bz2"):
+        if found.is_file and path.endswith(".bz2"):
             refused[path] = f"it is compressed by bzip2; what ends in {', '.join(ALGORITHMS)} can be read"
-        elif stat.S_ISREG(status.st_mode):
-            found = NamedFile(path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
-            files.setdefault(found.identity, found)
-        elif not (stat.S_ISDIR(status.st_mode) and glob.has_magic(pattern)):  # `*` matches directories, as in a shell
-            refused[path] = f"it is {_kind(status.st_mode)}, which does not grow as a file does"
+        elif found.is_file:
+            files.setdefault(found.identity, NamedFile(path, found.identity, found.size, found.changed_ns))
+        elif not (found.is_directory and glob.has_magic(pattern)):  # `*` matches directories, as in a shell
+            refused[path] = f"it is {_kind(found)}, which does not grow as a file does"
     return FilesNow(list(files.values()), refused)
 
 
@@ -85,10 +87,10 @@ def leads_to(pattern: str, directory: str) -> bool:
     return len(folders) == len(places)
 
 
-def _kind(mode: int) -> str:
-    if stat.S_ISDIR(mode):
+def _kind(found: Stat) -> str:
+    if found.is_directory:
         return "a directory"
-    return "a named pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
+    return "a named pipe" if stat.S_ISFIFO(found.mode) else "a device or a socket"
 
 
 def compare(known: Iterable[Identity], found: Iterable[NamedFile]) -> Changes:
@@ -106,16 +108,15 @@ def find_again(wanted: Mapping[Identity, str]) -> dict[Identity, str]:
     directories: dict[str, dict[int, Identity]] = {}
     for identity, path in wanted.items():
         directories.setdefault(os.path.dirname(path) or ".", {})[identity[1]] = identity
+    disk = world.disk()
     found: dict[Identity, str] = {}
     for directory, inodes in directories.items():
         try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    sought = inodes.get(entry.inode())
-                    if sought is None or not entry.is_file(follow_symlinks=False):
-                        continue
-                    if entry.stat(follow_symlinks=False).st_dev == sought[0]:
-                        found[sought] = entry.path
+            for entry in disk.entries(directory):
+                sought = inodes.get(entry.inode)
+                path = os.path.join(directory, entry.name)
+                if sought is not None and entry.is_file and disk.identity(path) == sought:
+                    found[sought] = path
         except OSError:
             continue  # the directory is gone, or this file has just gone
     return found

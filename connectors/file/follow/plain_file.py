@@ -1,11 +1,11 @@
 """One open file that others append to. It blocks: for a thread."""
 
-import os
-import stat
 from typing import Final, NamedTuple, Self
 
 from connectors.file.checksum import crc32c
 from connectors.file.follow.files_found import Identity
+from walflow import world
+from walflow.files import Disk
 
 HEAD_BYTES: Final = 1024
 LAST_BYTES: Final = 64
@@ -41,9 +41,10 @@ class Elsewhere(Exception):
 class GrowingFile:
     """`read` gives what follows `position`."""
 
-    __slots__ = ("_fd", "first", "head", "last", "position")
+    __slots__ = ("_disk", "_fd", "first", "head", "last", "position")
 
-    def __init__(self, fd: int, position: int, head: Head, last: bytes) -> None:
+    def __init__(self, disk: Disk, fd: int, position: int, head: Head, last: bytes) -> None:
+        self._disk = disk
         self._fd = fd
         self.position = position
         self.head = head
@@ -57,23 +58,24 @@ class GrowingFile:
     def open(cls, path: str, identity: Identity, position: int, head: Head, before: Head) -> Self:
         """`before`: the bytes before `position`. Raises OSError, Elsewhere, and Rewritten where it does not begin
         with `head`, is shorter than `position`, or has other bytes before it."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        disk = world.disk()
+        fd = disk.open_to_read(path)
         try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != identity:
+            found = disk.stat(fd)
+            if not found.is_file or found.identity != identity:
                 raise Elsewhere
-            if status.st_size < position:
+            if found.size < position:
                 raise Rewritten
-            file = cls(fd, position, head, b"")
+            file = cls(disk, fd, position, head, b"")
             file.look_at_head()
             file.seek(position, before)
         except BaseException:
-            os.close(fd)
+            disk.close(fd)
             raise
         return file
 
     def look_at_head(self) -> None:
-        first = os.pread(self._fd, HEAD_BYTES, 0)
+        first = self._disk.read(self._fd, HEAD_BYTES, 0)
         length, crc = self.head
         if len(first) < length or crc32c(first[:length]) != crc:
             raise Rewritten
@@ -83,7 +85,7 @@ class GrowingFile:
     def seek(self, position: int, before: Head) -> None:
         """`before`: the bytes before `position` as they were read. Raises Rewritten where others are there now."""
         kept = min(LAST_BYTES, position)
-        last = os.pread(self._fd, kept, position - kept)
+        last = self._disk.read(self._fd, kept, position - kept)
         if len(last) < kept or not before.ends(last):
             raise Rewritten
         self.position = position
@@ -95,12 +97,12 @@ class GrowingFile:
     def read(self, size: int) -> bytes:
         """Empty at the end. Raises Rewritten, also where the file has grown again since it was cut."""
         last = self.last
-        data = os.pread(self._fd, len(last) + size, self.position - len(last))
+        data = self._disk.read(self._fd, len(last) + size, self.position - len(last))
         if not data.startswith(last):
             raise Rewritten
         if self.head.length < HEAD_BYTES:
             self.look_at_head()
-        elif os.pread(self._fd, HEAD_BYTES, 0) != self.first:  # after `data`: the file may be cut at any moment
+        elif self._disk.read(self._fd, HEAD_BYTES, 0) != self.first:  # after `data`: it may be cut at any moment
             raise Rewritten
         if len(data) == len(last):
             return b""
@@ -109,10 +111,10 @@ class GrowingFile:
         return data[len(last) :]
 
     def peek(self, size: int, offset: int) -> bytes:
-        return os.pread(self._fd, size, offset)
+        return self._disk.read(self._fd, size, offset)
 
     def size(self) -> int:
-        return os.fstat(self._fd).st_size
+        return self._disk.stat(self._fd).size
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._disk.close(self._fd)

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from walflow import world
+from walflow.files import Entry
 from walflow.world import monotonic
 
 MOST_VISITS: Final = 200_000  # of directories
@@ -37,12 +39,6 @@ class _Place(NamedTuple):
     part: int
 
 
-class _Entry(NamedTuple):
-    name: str
-    is_link: bool
-    is_directory: bool
-
-
 class Walk:
     """`cancelled`: its caller waits no more. `visits` and `seconds`: the most of them."""
 
@@ -54,6 +50,7 @@ class Walk:
         visits: int = MOST_VISITS,
         seconds: float = MOST_SECONDS,
     ) -> None:
+        self._disk = world.disk()
         self._cancelled = cancelled
         self._visits = visits
         self._seconds = seconds
@@ -91,13 +88,13 @@ class Walk:
         if matches is None:
             path = directory + part
             if last:
-                yield from [path] if os.path.lexists(path) else ()
+                yield from [path] if self._is_there(path) else ()
             else:
                 self._go(path, number + 1, is_link=False)
             return
         if part == "**" and not last:
             self._next.append(_Place(directory, number + 1))
-        for entry in _entries(directory):
+        for entry in self._entries(directory):
             if matches(entry.name) is None:
                 continue
             path = directory + entry.name
@@ -111,13 +108,29 @@ class Walk:
 
     def _is_new(self, place: _Place) -> bool:
         try:
-            status = os.stat(place.directory or os.curdir)
+            identity = self._disk.identity(place.directory or os.curdir)
         except OSError:
+            identity = None
+        if identity is None:
             return False
-        key = (status.st_dev, status.st_ino, place.part)
+        key = (*identity, place.part)
         new = key not in self._seen
         self._seen.add(key)
         return new
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            self._disk.status(path, follow_links=False)
+        except OSError:
+            return False
+        return True
+
+    def _entries(self, directory: str) -> list[Entry]:
+        """Sorted. What cannot be read has none."""
+        try:
+            return sorted(self._disk.entries(directory or os.curdir))
+        except OSError:
+            return []
 
 
 def walk(pattern: str, cancelled: Callable[[], bool] = _never) -> Walked:
@@ -140,20 +153,3 @@ def _matching(part: str) -> Callable[[str], re.Match[str] | None] | None:
         return None
     hidden = "" if part.startswith(".") else r"(?!\.)"
     return re.compile(hidden + fnmatch.translate("*" if part == "**" else part)).match
-
-
-def _entries(directory: str) -> list[_Entry]:
-    """Sorted. What cannot be read has none."""
-    try:
-        with os.scandir(directory or os.curdir) as entries:
-            found = [_Entry(each.name, each.is_symlink(), _leads_to_directory(each)) for each in entries]
-    except OSError:
-        return []
-    return sorted(found)
-
-
-def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False  # a link in a circle

@@ -18,7 +18,7 @@ class Onlooker(RealDisk):
         self._disk: Disk = disk or world.disk()
         self._moved: dict[str, str | None] = {}  # where the bytes of a name are; None: as if it were gone
 
-    def makedir(self, path: str) -> None:
+    def makedir(self, path: str, mode: int = 0o700) -> None:
         if os.path.lexists(path) and not os.path.isdir(path):
             raise _error(errno.EEXIST, path)
 
