@@ -51,6 +51,10 @@ DOORS: Final[Mapping[str, str]] = {
     "tcp": 'tcp_server with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], '
     'config = {"url": "walflow:4000"} end',
     "http": 'http_server with codec = "json", config = {"url": "walflow:80"} end',
+    "follow": 'file with codec = "json", preprocessors = ["separate"], '
+    'config = {"path": "/logs/*.log", "mode": "read", "follow": true, "state": "/followed"} end',
+    "follow all": 'file with codec = "json", preprocessors = ["separate"], '
+    'config = {"path": "/logs/*.log*", "mode": "read", "follow": true, "state": "/followed"} end',
 }
 DOOR_PORTS: Final = {"tcp": 4000, "http": 80}
 EXITS: Final[Mapping[str, str]] = {
@@ -89,6 +93,11 @@ class Shape(NamedTuple):
     @property
     def has_log(self) -> bool:
         return bool(self.between) and self.between[0] != "memory"
+
+    @property
+    def follows(self) -> bool:
+        """Its clients write files."""
+        return self.door in ("follow", "follow all")
 
     def exit(self, peer: str) -> str:
         return dict(zip((NEAR, FAR), self.exits, strict=True)).get(peer, "story")
@@ -177,7 +186,7 @@ KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file"]
 def drawn(dice: Random) -> Shape:
     between = dice.choice([("apart",), ("apart",), ("apart",), ("together",), ("memory",), ("apart", "apart"), ()])
     chunk, chunks = dice.choice([(4096, 4), (16384, 4), (65536, 2), (65536, 8)])
-    doors = ["story", "http"] if between in [(), ("memory",)] else ["story", "http", "tcp"]
+    doors = ["story", "http", "follow", "follow all"] + ["tcp"] * (between not in [(), ("memory",)])
     return Shape(
         between,
         dice.choice(list(PIPELINES)),

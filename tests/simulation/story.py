@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.flows import DEAD, FAR, NEAR, Shape, changed, drawn
+from tests.simulation.flows import DEAD, DOOR_PORTS, FAR, NEAR, Shape, changed, drawn
 from walflow.testing.simulation.ends import Mood
 
 EVENTS: Final = 60  # of a client, at least
@@ -48,7 +48,7 @@ def draw(seed: int) -> Story:
     dice = Random(seed)
     shape = drawn(dice)
     wired = [name for name in (NEAR, FAR) if shape.exit(name) != "story"]
-    wired += [CLIENTS] * (shape.door != "story")
+    wired += [CLIENTS] * (shape.door in DOOR_PORTS)
     steps: list[Step] = []
     for _ in range(dice.randint(1, 10)):
         steps.append(Step("wait", round(dice.expovariate(1.5), 3)))

@@ -5,6 +5,7 @@ import errno
 import signal
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
@@ -16,6 +17,7 @@ from tests.simulation.story import CLIENTS, Broken, Step, Story
 from walflow.testing.simulation import Life, Machine, simulated
 from walflow.testing.simulation.ends import ClientLedger, FilePeer, Outside, PeerLedger, outside
 from walflow.testing.simulation.wires import EchoClient, EchoPeer, HttpEndpoint, HttpSender
+from walflow.testing.simulation.writers import FileWriter
 from walflow.world import entered
 
 HEALS_WITHIN: Final = 120.0  # seconds
@@ -26,9 +28,11 @@ STOPS_WITHIN: Final = 60.0  # a drain takes ten
 LOOKS: Final = 0.25
 TRICKLES: Final = 5.0  # seconds between two events, at the end
 IN_A_ROW: Final = 4  # looks at which nothing is left
-CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender]]] = {
+CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender | FileWriter]]] = {
     "tcp": EchoClient,
     "http": HttpSender,
+    "follow": FileWriter,
+    "follow all": partial(FileWriter, compresses=True),
 }
 PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint | FilePeer]]] = {
     "file": FilePeer,
@@ -96,7 +100,7 @@ class Teller:
             self._heal()
             await self._until_all_is_done()
             self._read_files()
-            Judge(self.story, self.outside, self.lives, self.dropped + self._rejected()).judge()
+            self._judge()
         finally:
             self._count_dropped()
         got = sum(peer.got.total() + peer.letters.total() for peer in self.outside.peers.values())
@@ -108,6 +112,8 @@ class Teller:
             with entered(self.machine.other(CLIENTS)):
                 if isinstance(client, EchoClient | HttpSender):
                     self._wire(client.run("walflow", DOOR_PORTS[shape.door]), name)
+                elif isinstance(client, FileWriter):
+                    self._wire(client.run("/logs"), name)
         for name, peer in self.outside.peers.items():
             with entered(self.machine.other(name)):
                 if isinstance(peer, EchoPeer | HttpEndpoint):
@@ -131,6 +137,12 @@ class Teller:
         self.machine.kill(self.life)
         self.life = self._start()
 
+    def _writers_begin_anew(self) -> None:
+        with entered(self.machine.other(CLIENTS)):
+            for client in self.outside.clients.values():
+                if isinstance(client, FileWriter):
+                    client.crashed()
+
     # the steps
 
     async def _do(self, step: Step) -> None:
@@ -143,6 +155,7 @@ class Teller:
             case "cut":
                 self._count_dropped()
                 self.machine.cut()
+                self._writers_begin_anew()
                 self.life = self._start()
             case "stop":
                 self.life.tell(signal.SIGTERM)
@@ -241,6 +254,7 @@ class Teller:
 
     def left(self) -> str:
         """What is not done yet; empty: nothing."""
+        shape = self.story.shape
         waiting = [client for client in self.outside.clients.values() if not client.done]
         if waiting:
             return f"{waiting}"
@@ -253,7 +267,19 @@ class Teller:
                 return f"{nodes.sink.name} takes nothing: {nodes.sink.reason}"
             if not nodes.health.ready:
                 return f"{nodes.name} is {nodes.health.state}: {nodes.health.why}"
+        return self._unread() if shape.follows else ""
+
+    def _unread(self) -> str:
+        """What is written is not yet read."""
+        self._read_files()
+        try:
+            self._judge()
+        except Broken as broken:
+            return str(broken)
         return ""
+
+    def _judge(self) -> None:
+        Judge(self.story, self.outside, self.lives, self.dropped + self._rejected()).judge()
 
     def _read_files(self) -> None:
         for name, peer in self.outside.peers.items():

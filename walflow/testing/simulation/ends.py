@@ -151,6 +151,7 @@ class PeerLedger:
         self.mood: Mood = "well"
         self.got: Counter[tuple[str, int]] = Counter()
         self.letters: Counter[tuple[str, str, int]] = Counter()  # of which sink, and the event
+        self.torn = 0  # letters about what is no event
         self.poison: frozenset[int] = frozenset()
         self.chokes: frozenset[int] = frozenset()
         self.latency = 0.002
@@ -167,7 +168,10 @@ class PeerLedger:
         for payload in payloads:
             value = cast("Mapping[str, object]", JSON.decode(payload))
             if "error" in value:
-                event = cast("Mapping[str, object]", value["event"])
+                event = value.get("event")
+                if not isinstance(event, dict) or "n" not in event:  # a line that is torn for ever
+                    self.torn += 1
+                    continue
                 for about in str(value.get("sink") or value.get("source") or "::").split(" and "):
                     self.letters[about.partition("::")[2], str(event["from"]), cast("int", event["n"])] += 1
             else:
