@@ -41,12 +41,23 @@ PIPELINES: Final[Mapping[str, str]] = {
       select event from in into robin;
       select event from robin/a into out; select event from robin/b into other;
 """,
+    "window": "select event from in into out; select event from in into other;",
     "batch": """
       define operator three from generic::batch with count = 3, timeout = 100000000 end;
       create operator three;
       select event from in into three; select event from three into out; select event from three into other;
 """,
 }
+COUNTED: Final = """
+  define pipeline counted
+  pipeline
+    use std::time::nanos;
+    define window short from tumbling with interval = nanos::from_seconds(2) end;
+    select {"from": group[0], "ns": aggr::win::collect_flattened(event.n)}
+    from in[short] group by event.from into out;
+  end;
+  create pipeline counted;
+"""
 DOORS: Final[Mapping[str, str]] = {
     "tcp": 'tcp_server with codec = "json", preprocessors = ["separate"], postprocessors = ["separate"], '
     'config = {"url": "walflow:4000"} end',
@@ -103,12 +114,18 @@ class Shape(NamedTuple):
         return dict(zip((NEAR, FAR), self.exits, strict=True)).get(peer, "story")
 
     def owes(self, number: int) -> Sequence[tuple[str, ...]]:
-        """For each outcome that the event must have, which peers may give it."""
+        """For each outcome that the event must have, whatever dies, which peers may give it."""
+        if self.pipeline == "window":
+            return [(FAR,)]
         if self.pipeline == "robin":
             return [(NEAR, FAR)]
         if self.pipeline == "script" and number == 7:
             return [(DEAD,)] if self.err else []
         return [(NEAR,)] if self.pipeline == "odd" and number % 2 == 0 else [(NEAR,), (FAR,)]
+
+    def owes_alive(self, number: int) -> Sequence[tuple[str, ...]]:
+        """If no process ends: windows are in memory."""
+        return [(NEAR,), (FAR,)] if self.pipeline == "window" else self.owes(number)
 
     @property
     def once_files(self) -> frozenset[str]:
@@ -153,8 +170,11 @@ class Shape(NamedTuple):
         if self.door == "tcp":
             lines += [f"create pipeline back from pass; connect {way[-1]} to /pipeline/back;"]
             lines += ["connect /pipeline/back to /connector/door;"]
+        if self.pipeline == "window":
+            lines += [COUNTED, "connect /pipeline/split/out to /pipeline/counted;"]
+        source = "counted" if self.pipeline == "window" else "split/out"
         lines += [
-            f"connect /pipeline/split/{port} to /connector/{name};" for port, name in (("out", NEAR), ("other", FAR))
+            f"connect /pipeline/{source} to /connector/{NEAR}; connect /pipeline/split/other to /connector/{FAR};"
         ]
         if self.err:
             lines += [
@@ -163,6 +183,8 @@ class Shape(NamedTuple):
             ]
             erring = [NEAR, FAR, *(f"between{number}" for number in range(len(logs)))]
             lines += [f"connect /connector/{name}/err to /pipeline/letters;" for name in erring]
+            if self.pipeline == "window":
+                lines += ["connect /pipeline/counted/err to /pipeline/letters;"]
         return HEAD.format(pipeline=PIPELINES[self.pipeline], rest="\n  ".join(lines))
 
 

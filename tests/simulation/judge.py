@@ -34,7 +34,7 @@ class Judge:
             return
         for name, client in self.outside.clients.items():
             for number in range(client.wants):
-                for owed in shape.owes(number):
+                for owed in shape.owes_alive(number) if self.lives == 1 else shape.owes(number):
                     if any(unsynced(self.story, peer) for peer in owed):
                         continue
                     self._judge_files(client, number, owed)

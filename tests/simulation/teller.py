@@ -267,10 +267,10 @@ class Teller:
                 return f"{nodes.sink.name} takes nothing: {nodes.sink.reason}"
             if not nodes.health.ready:
                 return f"{nodes.name} is {nodes.health.state}: {nodes.health.why}"
-        return self._unread() if shape.follows else ""
+        return self._not_there() if shape.follows or shape.pipeline == "window" else ""
 
-    def _unread(self) -> str:
-        """What is written is not yet read."""
+    def _not_there(self) -> str:
+        """What is written to a file is not read yet, or is in a window."""
         self._read_files()
         try:
             self._judge()

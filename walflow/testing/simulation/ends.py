@@ -168,14 +168,22 @@ class PeerLedger:
         for payload in payloads:
             value = cast("Mapping[str, object]", JSON.decode(payload))
             if "error" in value:
-                event = value.get("event")
-                if not isinstance(event, dict) or "n" not in event:  # a line that is torn for ever
-                    self.torn += 1
-                    continue
-                for about in str(value.get("sink") or value.get("source") or "::").split(" and "):
-                    self.letters[about.partition("::")[2], str(event["from"]), cast("int", event["n"])] += 1
+                about = str(value.get("sink") or value.get("source") or "::")
+                self._take_letter([one.partition("::")[2] for one in about.split(" and ")], value.get("event"))
             else:
-                self.got[str(value["from"]), cast("int", value["n"])] += 1
+                self.got.update(_told_in(value))
+
+    def _take_letter(self, about: Sequence[str], event: object) -> None:
+        told = _told_in(cast("Mapping[str, object]", event)) if isinstance(event, dict) else []
+        if not told:  # a line that is torn for ever
+            self.torn += 1
+        self.letters.update((one, *each) for one in about for each in told)
+
+
+def _told_in(event: Mapping[str, object]) -> list[tuple[str, int]]:
+    """Which events of clients it is: that of a window is of many."""
+    numbers = event.get("ns", [event["n"]] if "n" in event else [])
+    return [(str(event["from"]), number) for number in cast("Sequence[int]", numbers)]
 
 
 class FilePeer(PeerLedger):
