@@ -75,11 +75,14 @@ EXITS: Final[Mapping[str, str]] = {
     "file": 'file with codec = "json", postprocessors = ["separate"], '
     'config = {{"path": "/{name}.jsonl", "mode": "append"}} end',
     "http": 'http_client with codec = "json", config = {{"url": "http://{name}/", "batch": "lines"}} end',
+    "spark": 'spark with config = {{"path": "/{name}", "url": "walflow:{port}", "insecure": "a story", '
+    '"chunk_size": {chunk}, "max_chunks": {chunks}}} end',
 }
 EXIT_PORTS: Final = {"tcp": 4242, "http": 80}
 NEAR: Final = "near"
 FAR: Final = "far"
 DEAD: Final = "dead"
+SPARK_PORTS: Final = {NEAR: 7700, FAR: 7701}  # of the daemon
 
 
 class Shape(NamedTuple):
@@ -128,9 +131,9 @@ class Shape(NamedTuple):
         return [(NEAR,), (FAR,)] if self.pipeline == "window" else self.owes(number)
 
     @property
-    def once_files(self) -> frozenset[str]:
-        """Peers that are files to which, as `walflow check` says, no event comes twice after kill -9."""
-        return _once_files(self)
+    def once(self) -> frozenset[str]:
+        """Peers to which, as `walflow check` says, none comes twice after kill -9: files, and queries of Spark."""
+        return _once(self)
 
     def times(self, peer: str) -> int:
         """How often a peer gets an event if nothing goes wrong."""
@@ -152,7 +155,10 @@ class Shape(NamedTuple):
         else:
             lines += [f"create connector {name} from client;" for name in doors]
         for name in (NEAR, FAR):
-            lines += [f"define connector to_{name} from {EXITS[self.exit(name)].format(name=name)};"]
+            exit = EXITS[self.exit(name)].format(
+                name=name, port=SPARK_PORTS[name], chunk=self.chunk, chunks=self.chunks
+            )
+            lines += [f"define connector to_{name} from {exit};"]
             lines += [f"create connector {name} from to_{name};"]
         way = [f"/connector/between{number}" for number in range(len(logs))]
         if way:
@@ -202,7 +208,7 @@ deploy flow main;
 """
 
 
-KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file"]
+KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark"]
 
 
 def drawn(dice: Random) -> Shape:
@@ -229,8 +235,8 @@ def changed(shape: Shape, dice: Random) -> Shape:
 
 
 @cache
-def _once_files(shape: Shape) -> frozenset[str]:
-    files = {name for name in (NEAR, FAR) if shape.exit(name) == "file" and shape.has_log}
+def _once(shape: Shape) -> frozenset[str]:
+    files = {name for name in (NEAR, FAR) if shape.exit(name) in ("file", "spark") and shape.has_log}
     repeats = {one.path.sink.name for one in promises(assembled(shape)).paths if one.repeats}
     return frozenset(files - repeats)
 

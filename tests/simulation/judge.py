@@ -37,7 +37,7 @@ class Judge:
                 for owed in shape.owes_alive(number) if self.lives == 1 else shape.owes(number):
                     if any(unsynced(self.story, peer) for peer in owed):
                         continue
-                    self._judge_files(client, number, owed)
+                    self._judge_once(client, number, owed)
                     wanted = min(shape.times(peer) for peer in owed)
                     got = sum(self.outside.peers[peer].got[name, number] for peer in owed)
                     letters = sum(self._letters(peer, name, number) for peer in owed)
@@ -68,14 +68,14 @@ class Judge:
                     ):
                         raise Broken(f"event {number} of {name} never came to {peers}, before or after the change")
 
-    def _judge_files(self, client: ClientLedger, number: int, owed: Sequence[str]) -> None:
+    def _judge_once(self, client: ClientLedger, number: int, owed: Sequence[str]) -> None:
         """After kill -9 none comes twice."""
         if self._sent_twice(client, number) or any(step.what == "cut" for step in self.story.steps):
             return
-        for peer in self.story.shape.once_files.intersection(owed):
+        for peer in self.story.shape.once.intersection(owed):
             got = self.outside.peers[peer].got[client.name, number]
             if got > 1:
-                raise Broken(f"event {number} of {client.name} is {got} times in the file {peer}")
+                raise Broken(f"event {number} of {client.name} is {got} times in {peer}")
 
     def _sent_twice(self, client: ClientLedger, number: int) -> bool:
         """By its client, and not known as the same: a restart forgets the keys of what is delivered."""

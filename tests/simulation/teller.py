@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 from structlog.typing import EventDict
 
-from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, assembled
+from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, SPARK_PORTS, assembled
 from tests.simulation.judge import Judge, unsynced
+from tests.simulation.spark_query import SparkQuery
 from tests.simulation.story import CLIENTS, Broken, Step, Story
 from walflow.testing.simulation import Life, Machine, simulated
 from walflow.testing.simulation.ends import ClientLedger, FilePeer, Outside, PeerLedger, outside
@@ -34,10 +35,11 @@ CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender
     "follow": FileWriter,
     "follow all": partial(FileWriter, compresses=True),
 }
-PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint | FilePeer]]] = {
+PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint | FilePeer | SparkQuery]]] = {
     "file": FilePeer,
     "tcp": EchoPeer,
     "http": HttpEndpoint,
+    "spark": SparkQuery,
 }
 
 
@@ -118,6 +120,8 @@ class Teller:
             with entered(self.machine.other(name)):
                 if isinstance(peer, EchoPeer | HttpEndpoint):
                     self._wire(peer.run(name, EXIT_PORTS[shape.exit(name)]), name)
+                elif isinstance(peer, SparkQuery):
+                    self._wire(peer.run("walflow", SPARK_PORTS[name], f"/{name}/token"), name)
 
     def _wire(self, runs: Coroutine[object, object, None], name: str) -> None:
         self.wires.append(self.loop.create_task(runs, name=name))
@@ -267,10 +271,10 @@ class Teller:
                 return f"{nodes.sink.name} takes nothing: {nodes.sink.reason}"
             if not nodes.health.ready:
                 return f"{nodes.name} is {nodes.health.state}: {nodes.health.why}"
-        return self._not_there() if shape.follows or shape.pipeline == "window" else ""
+        return self._not_there() if shape.follows or shape.pipeline == "window" or "spark" in shape.exits else ""
 
     def _not_there(self) -> str:
-        """What is written to a file is not read yet, or is in a window."""
+        """What is written to a file is not read yet, or is in a window, or Spark has not taken it."""
         self._read_files()
         try:
             self._judge()

@@ -11,6 +11,8 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
+from walflow import world
+
 LARGEST: Final = 16 << 20  # bytes: a hundred times what a system has as authorities
 
 _KINDS: Final = {
@@ -22,39 +24,43 @@ _KINDS: Final = {
 }
 
 
-def open_plain(path: str | Path) -> int:
-    """A descriptor for reading. Raises OSError, also if it is no plain file;
+@contextmanager
+def opened(path: str) -> Generator[int]:
+    """A descriptor of `walflow.world.disk`. Raises OSError, also if it is no plain file;
     the error's `strerror` is for a log line."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    disk = world.disk()
+    fd = disk.open_to_read(path)
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        found = disk.stat(fd)
+        if not found.is_file:
+            kind = _KINDS.get(stat.S_IFMT(found.mode), "something else")
             raise OSError(errno.EINVAL, f"it is {kind}, and must be a plain file")
-        if found.st_size > LARGEST:
+        if found.size > LARGEST:
             raise OSError(errno.EFBIG, f"it is larger than {LARGEST:,} bytes")
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
+        yield fd
+    finally:
+        disk.close(fd)
+
+
+def read_plain(path: str, most: int) -> bytes:
+    """Its first bytes. Raises OSError, as `opened` does."""
+    with opened(path) as fd:
+        return world.disk().read(fd, most, 0)
 
 
 @contextmanager
 def held(path: str) -> Generator[str]:
     """A file name for a library that needs one. It stays valid even if the file is renamed meanwhile.
     Raises OSError."""
-    fd = open_plain(path)
-    try:
+    with opened(path) as fd:
         by_number = f"/dev/fd/{fd}"
         yield by_number if os.path.exists(by_number) else path
-    finally:
-        os.close(fd)
 
 
 def warn_if_open(path: str | Path, what: str, log: FilteringBoundLogger, *, group: bool = False) -> None:
     """Warns if users other than the owner (with `group`: and its group) may read or write a secret file."""
     try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
+        mode = stat.S_IMODE(world.disk().status(str(path)).mode)
     except OSError:
         return  # the read says so
     if mode & (0o007 if group else 0o077):

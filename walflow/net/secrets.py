@@ -18,7 +18,7 @@ from pydantic import (
 
 from walflow.diagnostics import HIDDEN
 from walflow.errors import WalflowError
-from walflow.net.files import open_plain
+from walflow.net.files import read_plain
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"  # where systemd puts what LoadCredential= names
 LONGEST: Final = 64 << 10
@@ -92,8 +92,7 @@ class Secret(BaseModel):
 
 def _from_file(path: Path) -> SecretStr:
     try:
-        with open(open_plain(path), "rb") as file:
-            data = file.read(LONGEST + 1)
+        data = read_plain(str(path), LONGEST + 1)
     except OSError as error:
         raise NoSecret(f"cannot read the secret in {path}: {error.strerror}") from None
     if len(data) > LONGEST:
