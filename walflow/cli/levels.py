@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from walflow.cli.repeats import WayFromLog, listed, recognises, stored_again, taken_away
+from walflow.cli.repeats import WayFromLog, listed, recognises, stored_again, taken_away, ways_in
 from walflow.contract import Guarantee, Lossless
 from walflow.plan import NodeId
 from walflow.plan.assembly import ERR, PipelinePlan, StateDomain
@@ -137,8 +137,8 @@ def _is_stored_again(one: JudgedPath) -> Iterator[str]:
     if one.into_a_log:
         yield from _comes_again(one.path.source, one.path.sink, one)
     for log in one.logs:
-        for before in sorted(one.graph.sources_of(log)):
-            yield from _comes_again(before, log, one)
+        for before, into in ways_in(log, one.graph):
+            yield from _comes_again(before, into, one)
 
 
 def _comes_again(source: NodeId, log: NodeId, one: JudgedPath) -> Iterator[str]:

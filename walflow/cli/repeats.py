@@ -23,19 +23,35 @@ def recognises(source: NodeId, sink: NodeId, words: Mapping[NodeId, Guarantee], 
 
 
 def stored_again(log: NodeId, words: Mapping[NodeId, Guarantee], graph: Graph) -> list[str]:
-    """Why an event of a source may be in this log twice, at two positions."""
+    """Why an event of a source may be in this log twice, at two positions: here, or in one before it in a row."""
     reasons: list[str] = []
-    for before in sorted(graph.sources_of(log)):
-        if recognises(before, log, words, graph):
+    for before, into in ways_in(log, graph):
+        if recognises(before, into, words, graph):
             continue
         if graph.connectors[before].connector.resends():
             again = f"events that {before.name} sends again after a crash or a failure"
-            reasons.append(f"{again} are stored in {log.name} again, as other events")
-        elif not graph.sole_path(before, log):
+            reasons.append(f"{again} are stored in {into.name} again, as other events")
+        elif not graph.sole_path(before, into):
             reasons.append(
-                f"there are several ways from {before.name} to {log.name}, which stores an event by each of them"
+                f"there are several ways from {before.name} to {into.name}, which stores an event by each of them"
             )
     return reasons
+
+
+def ways_in(log: NodeId, graph: Graph) -> list[tuple[NodeId, NodeId]]:
+    """(source, log) of each way into it, and into the logs and buffers before it in a row."""
+    found: dict[tuple[NodeId, NodeId], None] = {}
+    left = [log]
+    while left:
+        into = left.pop(0)
+        ways = [(before, into) for before in sorted(graph.sources_of(into))]
+        left += [
+            before
+            for before, _ in ways
+            if graph.connectors[before].connector.traits.forwards and all(each != before for _, each in found)
+        ]
+        found.update(dict.fromkeys(ways))
+    return list(found)
 
 
 class WayFromLog(NamedTuple):
