@@ -114,6 +114,20 @@ def test_what_each_output_has_failed_fails_upstream(three: Running) -> None:
     assert three.world.count("lost_events_total") == 1
 
 
+def test_a_failure_upstream_names_all_who_have_failed_it(three: Running) -> None:
+    """Which of them takes others decides whether the event is to blame: an output that never gets another one does
+    not."""
+    settled: list[Receipt] = []
+    receipt = Receipt(settled.append, 1)
+    frames = Frames(b"7", 1, LINES)
+    three.nodes.operators[0].node.accept(
+        Block(StreamId("main::ticks", 1, 1), frames, JSON, receipt, ingest_ns=0, meta={})
+    )
+    for _ in range(3):
+        next(sink for sink in three.sinks if sink.waiting).fail()
+    assert settled[0].outcome().failing(0, 1) == {"main::to_ws0", "main::to_ws1", "main::to_ws2"}
+
+
 def test_what_a_sink_has_of_a_block_does_not_go_to_another(three: Running) -> None:
     three.give(*range(10))
     three.sinks[0].fail(done=4)

@@ -5,7 +5,9 @@ output had an event, because an event that comes again may leave by another outp
 """
 
 from collections import deque
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -87,10 +89,12 @@ class _Way:
 
 
 class _Tried(NamedTuple):
-    """The outputs that have failed a block. `open`: those that did, although they were open."""
+    """The outputs that have failed a block. `open`: those that did, although they were open. `by`: the sinks behind
+    them, and why."""
 
     all: frozenset[int] = frozenset()
     open: frozenset[int] = frozenset()
+    by: Mapping[str, BaseException] = MappingProxyType({})
 
 
 UNTRIED: Final = _Tried()
@@ -167,13 +171,13 @@ class _RoundRobin:
     def _settled(self, receipt: Receipt) -> None:
         attempt = receipt.ref
         assert isinstance(attempt, _Attempt)
-        block, way, tried = attempt
+        block, way, before = attempt
         if receipt.cause is None:
             block.receipt.join(receipt, Numbering(name=self._name))
             return
         mine = {way.number}
         # one that has shut its gate may well take it when it is back
-        tried = _Tried(tried.all | mine, tried.open if way.gate.shut else tried.open | mine)
+        tried = _Tried(before.all | mine, before.open if way.gate.shut else before.open | mine, before.by)
         outcome = receipt.outcome()
         refused = refused_by(
             outcome.refused
@@ -188,12 +192,17 @@ class _RoundRobin:
                 part.receipt.join(receipt, Numbering(-start, way=way.mark))
                 continue
             way.events -= part.frames.count
+            failing = outcome.failing(start, stop)
             if self._is_for_the_source(tried):
+                for name, cause in before.by.items():
+                    if name not in failing:
+                        part.receipt.fork(1)
+                        part.receipt.fail(cause, 0, name)
                 part.receipt.join(receipt, Numbering(-start))
                 continue
             self._retried.value += part.frames.count
             part.receipt.delivered = outcome.between(start, stop)
-            self._send(part, tried)
+            self._send(part, tried._replace(by={**tried.by, **dict.fromkeys(failing, receipt.cause)}))
 
     def _is_for_the_source(self, tried: _Tried) -> bool:
         """Whether those that could take it have failed it. A source that sends again gets what every output has
