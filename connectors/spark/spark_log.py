@@ -68,7 +68,7 @@ class SparkLog:
         """Starts no more work. Work that has started goes on."""
         self._writer.stop()
         self._checkpoints.stop()
-        self.ranges.close()
+        await self.ranges.close()
         await self.served.consumers.close()
 
     def _tell_full(self) -> None:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from walflow.disk import RealDisk
 from walflow.metrics import Metrics
 from walflow.net import on_thread
-from walflow.runtime.jobs import LONG, LongJobs
+from walflow.runtime.jobs import CALLS, LONG, LongJobs
 from walflow.runtime.loop import LoopScheduler
 
 PATIENCE = 100.0  # seconds until what must come is missing
@@ -63,6 +63,12 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 def fails() -> None:
     raise ZeroDivisionError
+
+
+def test_each_method_of_a_disk_has_the_name_of_a_call() -> None:
+    quick = {"cached", "filesystem"}  # the one never waits, the other reads /proc
+    methods = {name for name, value in vars(RealDisk).items() if callable(value) and not name.startswith("_")}
+    assert methods - quick == set(CALLS)
 
 
 @pytest.mark.both_loops

@@ -4,12 +4,13 @@ import asyncio
 import os
 import zlib
 from collections.abc import AsyncGenerator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
+from connectors.spark.serve.reads import Reads
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
 from walflow import DiskFull, FailStop, Half, ReadFailed
 from walflow.wal import Commit, Log, Loss, RangeReader, RangeScan, RecordPlace, RecordSlice, Trimmed, record_size
@@ -17,7 +18,6 @@ from walflow.wal import Commit, Log, Loss, RangeReader, RangeScan, RecordPlace, 
 Found = TypeVar("Found")
 
 SAID_EVERY: Final = 60.0  # seconds
-THREADS: Final = 2  # readers wait for memory and the disk's cache, not for one another
 
 
 class Data(NamedTuple):
@@ -60,7 +60,7 @@ class LogRanges:
         self._extract = RangeReader(log)
         self._arrivals = Arrivals(log.budget)
         self._locating = asyncio.Lock()  # two at a time would read the same
-        self._threads = ThreadPoolExecutor(THREADS, f"{half.name} reads")
+        self._reads = Reads(half.name, half.scheduler)
         self._quarantined = half.counter("quarantined_events_total")
         self._read_failures = half.counter("wal_read_failures_total")
         self._fails = False  # the last read
@@ -69,9 +69,9 @@ class LogRanges:
         self._told = 0
         self.tell_gaps()
 
-    def close(self) -> None:
-        """Ends the threads. All reads were cancelled before."""
-        self._threads.shutdown()
+    async def close(self) -> None:
+        """Until no thread reads. All reads were cancelled before."""
+        await self._reads.end()
 
     def committed(self, commit: Commit) -> None:
         """Remembers the place of a record, and when its events arrived."""
@@ -133,20 +133,19 @@ class LogRanges:
 
     async def _read(self, first: int, end: int, *, summed: bool) -> AsyncGenerator[Data | LostRange]:
         walk = self._extract.begin(first, end)
-        coming = self._threads.submit(_next, walk, first, end, summed)
-        try:
+        with self._reads.of(walk) as thread:
+            read = partial(_next, walk, first, end, summed)
+            coming = thread.run(read)
             while (found := await self._result(coming)) is not None:
                 if isinstance(found, Loss):
                     lost = self._lost(found)  # before the walk goes on, which closes the file
-                    coming = self._threads.submit(_next, walk, first, end, summed)
+                    coming = thread.run(read)
                     yield lost
                 else:
                     data, passed = found
                     self._extract.passed(passed)
-                    coming = self._threads.submit(_next, walk, first, end, summed)
+                    coming = thread.run(read)
                     yield data
-        finally:
-            coming.add_done_callback(lambda _: walk.close())  # not under the thread that is reading
 
     async def plan(self, start: int, rows: int, size: int) -> RangePlan:
         """Plans a range with at least the events of the record that contains `start`, unless `rows` is less. Raises
@@ -172,9 +171,8 @@ class LogRanges:
 
     async def _find_arrivals(self, first: int, end: int) -> None:
         walk = self._extract.begin(first, end)
-        coming = self._threads.submit(_next_arrived, walk)
-        try:
-            while (found := await self._result(coming)) is not None:
+        with self._reads.of(walk) as thread:
+            while (found := await self._result(thread.run(partial(_next_arrived, walk)))) is not None:
                 if isinstance(found, Loss):
                     self._lost(found)
                     self._arrivals.note(Arrived(found.first, found.last, LATEST, -LATEST, 0))
@@ -182,9 +180,6 @@ class LogRanges:
                     times, passed = found
                     self._extract.passed(passed)
                     self._arrivals.note(times)
-                coming = self._threads.submit(_next_arrived, walk)
-        finally:
-            coming.add_done_callback(lambda _: walk.close())
 
     def size(self, first: int, end: int) -> int:
         """The size in bytes, about."""
@@ -192,16 +187,13 @@ class LogRanges:
 
     async def _end_of_record(self, position: int) -> int:
         walk = self._extract.begin(position, position + 1)
-        coming = self._threads.submit(walk.next)
-        try:
-            found = await self._result(coming)
-        finally:
-            coming.add_done_callback(lambda _: walk.close())
+        with self._reads.of(walk) as thread:
+            found = await self._result(thread.run(walk.next))
         return position + 1 if found is None else found.last + 1
 
-    async def _result(self, coming: "Future[Found]") -> Found:
+    async def _result(self, coming: "asyncio.Future[Found]") -> Found:
         try:
-            found = await asyncio.wrap_future(coming)
+            found = await coming
         except DiskFull as error:
             raise RequestRefused(Code.NO_SPACE, str(error)) from error
         except ReadFailed as error:

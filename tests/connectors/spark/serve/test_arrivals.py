@@ -1,5 +1,6 @@
 """What arrived when: never less than was asked for, also where the clock stepped back."""
 
+import asyncio
 import errno
 from itertools import pairwise
 from pathlib import Path
@@ -71,8 +72,15 @@ def test_what_is_acked_is_forgotten(tmp_path: Path) -> None:
         ranges.committed(commit)
         log.ack(1, position)
     assert repr(ranges._arrivals) == "<Arrivals, 1 stretches>"
-    ranges.close()
     log.close()
+
+
+async def first_of(ranges: LogRanges, scheduler: VirtualScheduler) -> None:
+    reading = asyncio.create_task(anext(ranges.read(1, 2)))
+    while not reading.done():
+        await asyncio.sleep(0)
+        scheduler.run()
+    await reading
 
 
 async def test_records_that_are_there_and_cannot_be_opened_end_the_process(tmp_path: Path) -> None:
@@ -80,20 +88,20 @@ async def test_records_that_are_there_and_cannot_be_opened_end_the_process(tmp_p
     disk = FaultyDisk()
     log = Log(LogOptions(str(tmp_path / "log")), disk)
     put(log, b"one")
-    half = MemoryOutlet(VirtualScheduler())
+    scheduler = VirtualScheduler()
+    half = MemoryOutlet(scheduler)
     ranges = LogRanges(log, DurableEnd(log), half)
     for operation in ("open", "read"):
         disk.fault = lambda what, path, operation=operation: errno.EIO if what == operation else None  # type: ignore[misc]
         with pytest.raises(RequestRefused, match="the disk cannot read it at byte 0") as refused:
-            await anext(ranges.read(1, 2))
+            await first_of(ranges, scheduler)
         assert refused.value.code in Code.RETRY
     assert len([line for line in half.logged if line["event"] == "log not read"]) == 1, "once a minute"
     disk.fault = lambda operation, path: errno.EACCES if operation == "open" else None
     with pytest.raises(Fatal, match="open failed"):
-        await anext(ranges.read(1, 2))
+        await first_of(ranges, scheduler)
     disk.fault = lambda operation, path: None
     assert log.gaps == []
-    ranges.close()
     log.close()
 
 
