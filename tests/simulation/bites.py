@@ -14,9 +14,17 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors.file.appended_file import AppendedFile
+from connectors.file.follow.checkpoint import FileMark
+from connectors.file.follow.copies import Originals
+from connectors.file.follow.followed import FollowedFile
+from connectors.file.follow.plain_file import LAST_BYTES, GrowingFile
+from connectors.file.follow.scan import FileLooks
+from connectors.file.follow.sent import NO_SLOT, Sent, SentOffsets, SentSlot
 from connectors.http.client_run import HttpAnswer
 from connectors.http.delivery import RequestOutcome
 from connectors.http.keys import KeyWindow
+from connectors.spark.consumers import Consumers
+from connectors.spark.serve.ranges import LogRanges
 from connectors.tcp import client as tcp_client
 from tests.simulation.shrink import why
 from tests.simulation.story import draw
@@ -38,6 +46,7 @@ from walflow.nodes.sink import SinkNode
 from walflow.nodes.window import SendWindow
 from walflow.operators import batch, roundrobin
 from walflow.operators.seen import SeenKeys
+from walflow.operators.windows import WindowSelect
 from walflow.outage import Blame
 from walflow.receipt import Receipt
 from walflow.runtime.loop import LoopScheduler
@@ -185,6 +194,32 @@ def _whatever(right: Callable[..., bool], blame: Blame, taken: int) -> bool:
     return not blame.tries or right(blame, taken)
 
 
+def _reads_on(file: GrowingFile, size: int) -> bytes:
+    data = file.peek(size, file.position)
+    file.position += len(data)
+    file.last = (file.last + data)[-LAST_BYTES:]
+    return data
+
+
+def _marks_what_was_read(right: Callable[..., FileMark], each: FollowedFile) -> FileMark:
+    return right(each)._replace(offset=each.position, tail_length=0, tail_crc=0)
+
+
+def _drops_what_was_renamed(right: Callable[..., None], looks: FileLooks, each: FollowedFile, *now: Any) -> None:
+    if each.path == now[0].path:
+        right(looks, each, *now)
+    else:
+        looks._files.forget(each, looks._keeper)
+
+
+def _frees_more(right: Callable[..., Any], consumers: Consumers, name: str, position: int, *who: Any) -> Any:
+    return right(consumers, name, min(position + 5, consumers._log.durable + 1), *who)
+
+
+def _reads_one_less(right: Callable[..., Any], ranges: LogRanges, first: int, end: int, **how: Any) -> Any:
+    return right(ranges, first, max(first + 1, end - 1), **how)
+
+
 FAULTS: Final[dict[str, Fault]] = {
     "an answer of 5xx counts as taken": instead(HttpAnswer, "good", property(lambda answer: answer.status >= 200)),
     "an event counts as echoed once it is written": lambda: patch.object(
@@ -197,6 +232,16 @@ FAULTS: Final[dict[str, Fault]] = {
     "events of an earlier run go to a client of this one": instead(StreamServer, "accept", _to_anyone),
     "a file is not synced": around(AppendedFile, "__init__", _unsynced),
     "a file does not know what it has": lambda: patch.object(AppendedFile, "remembers", False),
+    "a file's place is stored before its acks": around(FollowedFile, "mark", _marks_what_was_read),
+    "a file that was cut is read on": instead(GrowingFile, "read", _reads_on),
+    "a copy of a file is another file": instead(Originals, "of", lambda *_: []),
+    "what was sent of a file is not known": instead(
+        SentOffsets, "take", lambda *_: SentSlot(NO_SLOT, Sent.nothing())
+    ),
+    "a file that was renamed is not read to its end": around(FileLooks, "_still", _drops_what_was_renamed),
+    "no tick closes a window": instead(WindowSelect, "_arm", nothing),
+    "what Spark has not committed is deleted": around(Consumers, "commit", _frees_more),
+    "Spark gets one event less": around(LogRanges, "read", _reads_one_less),
     "no lock is asked for": _unlocked,
     "no key is remembered": instead(SeenKeys, "add", nothing),
     "of two that fail together both are to blame": instead(Company, "is_alone", true),

@@ -36,7 +36,7 @@ class FileWriter(ClientLedger):
         self._rest = b""  # of what it writes
         self._unended: list[int] = []  # events in `_rest`
         self._rotated = 0
-        self._rotated_at = 0.0
+        self._rotated_at = -CALM
         self._begins = True
 
     async def run(self, directory: str) -> None:
