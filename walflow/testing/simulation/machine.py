@@ -8,7 +8,9 @@ life.kill()
 machine.start(assembly)
 """
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -27,6 +29,7 @@ START_NS: Final = 1_700_000_000_000_000_000
 WAKES: Final = 50e-6  # seconds, on the average, until a thread has a processor
 TAKES: Final = {"sync": 1e-3, "sync_directory": 1e-3}  # seconds, on the average, a call of the disk
 QUICK: Final = 20e-6
+STAMPS_NS: Final = 4_000_000  # a file system stamps by the kernel's clock, which ticks 250 times a second
 
 
 class MachineClocks:
@@ -97,7 +100,21 @@ class Machine:
         self.lives: list[Life] = []
         self.disk.fault = self.weather.met
         self.disk.opener = now_running
+        self.disk.now_ns = lambda: self.clocks.wall_ns() // STAMPS_NS * STAMPS_NS
         self._wait: Callable[[], float] = lambda: dice.expovariate(1 / WAKES)
+
+    def holds(self, directory: str, at: str) -> None:
+        """A real directory is on its disk, with all that is in it, under the name `at`: the log of a daemon that has
+        stopped, for example."""
+        for folder, _, names in os.walk(directory):
+            there = os.path.normpath(os.path.join(at, os.path.relpath(folder, directory)))
+            self.disk.makedir(there)
+            for name in names:
+                fd = self.disk.open(os.path.join(there, name), create=True)
+                self.disk.write(fd, [Path(folder, name).read_bytes()], 0)
+                self.disk.sync(fd)
+                self.disk.close(fd)
+            self.disk.sync_directory(there)
 
     def start(self, assembly: Assembly, settings: Settings | None = None) -> Life:
         """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say."""
