@@ -1,12 +1,10 @@
 """Stories of whole daemons. `python -m tests.simulation.soak` tells many more."""
 
-from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
 
 from tests.examples import shared
-from tests.simulation.bites import FAULTS, with_fault
 from tests.simulation.flows import Shape
 from tests.simulation.shrink import shrunk, why
 from tests.simulation.story import Broken, Step, Story, draw
@@ -32,21 +30,6 @@ def test_what_happened_is_counted() -> None:
     assert told.lives == 3
     assert told.delivered >= 120
     assert told.calls > 0
-
-
-def broken_by(name: str, seeds: Iterator[int]) -> str:
-    with with_fault(name):
-        return next(filter(None, (why(draw(seed)) for seed in seeds)), "")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["a commit is not synced", "a fail counts as an ack", "what failed is forgotten", "a breaker stays shut"],
-)
-def test_a_fault_is_noticed(name: str) -> None:
-    """`python -m tests.simulation.bites` has all of them."""
-    assert name in FAULTS
-    assert broken_by(name, iter(range(1_000_000, 1_000_060)))
 
 
 def test_a_story_that_breaks_is_shrunk() -> None:
@@ -86,27 +69,3 @@ def test_a_good_event_is_not_given_up_because_its_peer_went_away() -> None:
     shape = Shape(("apart",), "all", err=True, attempts=1, chunk=4096, chunks=4)
     steps = (Step("wait", 0.876), Step("away", where="near"))
     tell(Story(shape, steps, 1000105, 53, chokes=(37,), pad=1000))
-
-
-BEHIND_A_ROBIN = Story(
-    Shape(("apart",), "robin", err=True, attempts=1, door="http", exits=("http", "tcp")),
-    (Step("wait", 0.5), Step("busy", where="far"), Step("wait", 1.5)),
-    events=60,
-    chokes=(22,),
-)
-IN_A_BATCH = Story(Shape(("apart",), "batch", err=True, attempts=1), (Step("wait", 0.5),), events=60, chokes=(22,))
-
-
-@pytest.mark.parametrize(
-    ("story", "fault", "broken"),
-    [
-        (BEHIND_A_ROBIN, "a round robin keeps what all have failed", "s after all is well: main::between0 has"),
-        (IN_A_BATCH, "a batch joins what comes again", "was good, and far has given it up"),
-    ],
-    ids=["robin", "batch"],
-)
-def test_one_bad_event_costs_itself_alone(story: Story, fault: str, broken: str) -> None:
-    """The round robin held all that came with it, for ever; out of a batch good ones left by err with it."""
-    tell(story)
-    with with_fault(fault):
-        assert broken in why(story)
