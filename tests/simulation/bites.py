@@ -52,6 +52,7 @@ from walflow.receipt import Receipt
 from walflow.runtime.loop import LoopScheduler
 from walflow.sinks import JobEnd
 from walflow.sinks.engine import SinkEngine
+from walflow.testing.simulation.tables import StoryTable
 from walflow.wal.commit import Commit
 from walflow.wal.directory import Directory
 from walflow.wal.log import Log
@@ -242,6 +243,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "no tick closes a window": instead(WindowSelect, "_arm", nothing),
     "what Spark has not committed is deleted": around(Consumers, "commit", _frees_more),
     "Spark gets one event less": around(LogRanges, "read", _reads_one_less),
+    "the frontier in a table is not read": instead(StoryTable, "read", nothing),
     "no lock is asked for": _unlocked,
     "no key is remembered": instead(SeenKeys, "add", nothing),
     "of two that fail together both are to blame": instead(Company, "is_alone", true),

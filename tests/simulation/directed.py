@@ -57,6 +57,7 @@ DIRECTED: Final[Mapping[str, Story]] = {
     "no tick closes a window": Story(LOG._replace(pipeline="window"), ()),
     "what Spark has not committed is deleted": Story(LOG._replace(exits=("spark", "story")), (), events=MANY),
     "Spark gets one event less": Story(LOG._replace(exits=("spark", "story")), ()),
+    "the frontier in a table is not read": Story(LOG._replace(exits=("table", "story")), KILLS, events=MANY),
     "no lock is asked for": Story(LOG, (Step("wait", 0.3), Step("second"))),
     "no key is remembered": Story(LOG._replace(pipeline="dedupe", door="tcp"), LOST_ACKS, events=MANY),
     "a batch joins what comes again": Story(

@@ -11,6 +11,7 @@ from walflow.cli.promises import promises
 from walflow.plan import Assembly, load
 from walflow.registry import connectors
 from walflow.testing.simulation.ends import Clients, Peers
+from walflow.testing.simulation.tables import Tables
 
 Between = tuple[str, ...]  # the buffers between clients and peers, one behind the other
 
@@ -75,6 +76,7 @@ EXITS: Final[Mapping[str, str]] = {
     "file": 'file with codec = "json", postprocessors = ["separate"], '
     'config = {{"path": "/{name}.jsonl", "mode": "append"}} end',
     "http": 'http_client with codec = "json", config = {{"url": "http://{name}/", "batch": "lines"}} end',
+    "table": "table",
     "spark": 'spark with config = {{"path": "/{name}", "url": "walflow:{port}", "insecure": "a story", '
     '"chunk_size": {chunk}, "max_chunks": {chunks}}} end',
 }
@@ -132,7 +134,7 @@ class Shape(NamedTuple):
 
     @property
     def once(self) -> frozenset[str]:
-        """Peers to which, as `walflow check` says, none comes twice after kill -9: files, and queries of Spark."""
+        """Peers to which, as `walflow check` says, none comes twice after kill -9."""
         return _once(self)
 
     def times(self, peer: str) -> int:
@@ -208,7 +210,8 @@ deploy flow main;
 """
 
 
-KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark"]
+OURS: Final = {"client": Clients, "peer": Peers, "table": Tables}
+KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark", "table"]
 
 
 def drawn(dice: Random) -> Shape:
@@ -236,7 +239,7 @@ def changed(shape: Shape, dice: Random) -> Shape:
 
 @cache
 def _once(shape: Shape) -> frozenset[str]:
-    files = {name for name in (NEAR, FAR) if shape.exit(name) in ("file", "spark") and shape.has_log}
+    files = {name for name in (NEAR, FAR) if shape.exit(name) in ("file", "spark", "table") and shape.has_log}
     repeats = {one.path.sink.name for one in promises(assembled(shape)).paths if one.repeats}
     return frozenset(files - repeats)
 
@@ -247,6 +250,6 @@ def assembled(shape: Shape) -> Assembly:
     with TemporaryDirectory() as directory:
         file = Path(directory, "flow.troy")
         file.write_text(shape.text())
-        assembly, found = load([file], {**connectors(), "client": Clients, "peer": Peers})
+        assembly, found = load([file], {**connectors(), **OURS})
     assert assembly is not None, "\n".join(map(str, found))
     return assembly

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.flows import DEAD, DOOR_PORTS, FAR, NEAR, Shape, changed, drawn
+from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, changed, drawn
 from walflow.testing.simulation.ends import Mood
 
 EVENTS: Final = 60  # of a client, at least
@@ -47,7 +47,7 @@ class Story(NamedTuple):
 def draw(seed: int) -> Story:
     dice = Random(seed)
     shape = drawn(dice)
-    wired = [name for name in (NEAR, FAR) if shape.exit(name) != "story"]
+    wired = [name for name in (NEAR, FAR) if shape.exit(name) in EXIT_PORTS or shape.exit(name) == "spark"]
     wired += [CLIENTS] * (shape.door in DOOR_PORTS)
     steps: list[Step] = []
     for _ in range(dice.randint(1, 10)):

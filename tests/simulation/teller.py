@@ -17,6 +17,7 @@ from tests.simulation.spark_query import SparkQuery
 from tests.simulation.story import CLIENTS, Broken, Step, Story
 from walflow.testing.simulation import Life, Machine, simulated
 from walflow.testing.simulation.ends import ClientLedger, FilePeer, Outside, PeerLedger, outside
+from walflow.testing.simulation.tables import TablePeer
 from walflow.testing.simulation.wires import EchoClient, EchoPeer, HttpEndpoint, HttpSender
 from walflow.testing.simulation.writers import FileWriter
 from walflow.world import entered
@@ -35,11 +36,12 @@ CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender
     "follow": FileWriter,
     "follow all": partial(FileWriter, compresses=True),
 }
-PEER_KINDS: Final[Mapping[str, Callable[[str, Random], EchoPeer | HttpEndpoint | FilePeer | SparkQuery]]] = {
+PEER_KINDS: Final[Mapping[str, Callable[[str, Random], PeerLedger]]] = {
     "file": FilePeer,
     "tcp": EchoPeer,
     "http": HttpEndpoint,
     "spark": SparkQuery,
+    "table": TablePeer,
 }
 
 
@@ -118,7 +120,9 @@ class Teller:
                     self._wire(client.run("/logs"), name)
         for name, peer in self.outside.peers.items():
             with entered(self.machine.other(name)):
-                if isinstance(peer, EchoPeer | HttpEndpoint):
+                if isinstance(peer, TablePeer):
+                    peer.serve(self.machine)
+                elif isinstance(peer, EchoPeer | HttpEndpoint):
                     self._wire(peer.run(name, EXIT_PORTS[shape.exit(name)]), name)
                 elif isinstance(peer, SparkQuery):
                     self._wire(peer.run("walflow", SPARK_PORTS[name], f"/{name}/token"), name)
@@ -290,6 +294,8 @@ class Teller:
             path = f"/{name}.jsonl"
             if isinstance(peer, FilePeer) and not unsynced(self.story, name) and path in self.machine.disk.sizes():
                 peer.read(self.machine.disk.content(path))
+            elif isinstance(peer, TablePeer):
+                peer.read()
 
     def _rejected(self) -> int:
         return 4 * self.life.counts().get("rejected_events_total", 0)

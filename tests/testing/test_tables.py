@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from connectors.sqlite.table import SqliteTable
 from walflow.cli.new.templates.connector.ledger import LedgerTable
 from walflow.frontier import Frontier
 from walflow.tables import WHOLE, RowRefusal, TableStore
+from walflow.testing.simulation.tables import StoryTable, TablePeer
 from walflow.testing.tables import TableSubject, check_table, table_promises
 
 
@@ -51,6 +53,23 @@ class SqliteSubject(InFile):
             file.execute("""CREATE TABLE events (event CHECK (event <> '"no"'))""")
 
 
+class StorySubject(TableSubject):
+    """The stand-in of simulated stories."""
+
+    refused = {"n": -2}  # noqa: RUF012  # it is read alone
+
+    def __init__(self) -> None:
+        self.peer = TablePeer("near", Random(1))
+        self.peer.poison = frozenset({-2})
+
+    def store(self) -> TableStore[Any]:
+        return StoryTable(self.peer)
+
+    def rows(self) -> Sequence[object]:
+        return [json.loads(row) for row in self.peer.rows]
+
+
+test_of_stories = table_promises(StorySubject)
 test_the_tutorials_own = table_promises(ledger)
 test_sqlite = table_promises(SqliteSubject)
 

@@ -142,15 +142,15 @@ class StoryClient(ClientLedger):
 
 
 class PeerLedger:
-    """`got`: how often it took each event, by client and number; `letters`: the same of error records, by the sink
-    that they are about ("": a pipeline). `poison`: events that it refuses for ever. `chokes`: events on which it
+    """`got`: how often it took each event, by client and number; `letters`: the same of error records, by the sinks
+    that they are about (none: a pipeline). `poison`: events that it refuses for ever. `chokes`: events on which it
     fails for ever."""
 
     def __init__(self, name: str, dice: Random) -> None:
         self.name = name
         self.mood: Mood = "well"
         self.got: Counter[tuple[str, int]] = Counter()
-        self.letters: Counter[tuple[str, str, int]] = Counter()  # of which sink, and the event
+        self.letters: Counter[tuple[frozenset[str], str, int]] = Counter()  # of which sinks, and the event
         self.torn = 0  # letters about what is no event
         self.poison: frozenset[int] = frozenset()
         self.chokes: frozenset[int] = frozenset()
@@ -169,15 +169,16 @@ class PeerLedger:
             value = cast("Mapping[str, object]", JSON.decode(payload))
             if "error" in value:
                 about = str(value.get("sink") or value.get("source") or "::")
-                self._take_letter([one.partition("::")[2] for one in about.split(" and ")], value.get("event"))
+                sinks = frozenset(one.partition("::")[2] for one in about.split(" and ") if one != "::")
+                self._take_letter(sinks, value.get("event"))
             else:
                 self.got.update(_told_in(value))
 
-    def _take_letter(self, about: Sequence[str], event: object) -> None:
+    def _take_letter(self, sinks: frozenset[str], event: object) -> None:
         told = _told_in(cast("Mapping[str, object]", event)) if isinstance(event, dict) else []
         if not told:  # a line that is torn for ever
             self.torn += 1
-        self.letters.update((one, *each) for one in about for each in told)
+        self.letters.update((sinks, *each) for each in told)
 
 
 def _told_in(event: Mapping[str, object]) -> list[tuple[str, int]]:
