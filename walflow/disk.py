@@ -53,7 +53,7 @@ class Stat(NamedTuple):
         return stat.S_ISDIR(self.mode)
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """Of a directory. `is_directory`: or a link to one."""
 
     name: str
@@ -140,7 +140,7 @@ class Disk(Protocol):
         ...
 
     def names(self, path: str) -> list[str]: ...
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[DirectoryEntry]:
         """In no order."""
         ...
 
@@ -276,10 +276,10 @@ class RealDisk:
     def names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[DirectoryEntry]:
         with os.scandir(path) as found:
             return [
-                Entry(
+                DirectoryEntry(
                     one.name,
                     one.inode(),
                     one.is_file(follow_symlinks=False),

@@ -1,7 +1,7 @@
 """Shared by connectors that keep files: a disk, what is replaced or locked there, compressed members, jobs
 of a thread, and what a start needs."""
 
-from walflow.disk import Disk, Entry, Landed, RealDisk, Stat
+from walflow.disk import DirectoryEntry, Disk, Landed, RealDisk, Stat
 from walflow.durable import DiskFolder, replace, replace_and_keep
 from walflow.framing.compression import FILE_WINDOW_BITS, Corrupt, Members
 from walflow.lock import HeldDirectory, LockFile
@@ -11,9 +11,9 @@ from walflow.needs import directory, made_directory, readable_file, room, unlock
 __all__ = [
     "FILE_WINDOW_BITS",
     "Corrupt",
+    "DirectoryEntry",
     "Disk",
     "DiskFolder",
-    "Entry",
     "HeldDirectory",
     "Landed",
     "LockFile",

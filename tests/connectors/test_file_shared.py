@@ -14,7 +14,7 @@ from connectors.file.recovery import HEAD, events_of, intend
 from connectors.file.sidecar import State, WriteIntent
 from tests.connectors.test_file_overwrite import overwriting
 from tests.connectors.world import LOG, Clock, DeadlyDisk, Killed, Sink, appending, truncating
-from walflow.disk import Entry, Landed, RealDisk, Stat
+from walflow.disk import DirectoryEntry, Landed, RealDisk, Stat
 from walflow.positions import WrittenPositions
 
 Act = Callable[[Path], None]
@@ -400,10 +400,10 @@ def test_a_file_that_only_has_its_number_is_left_alone(path: Path, size: int) ->
     looked_at: list[str] = []
 
     class Renumbered(RealDisk):
-        def entries(self, path: str) -> list[Entry]:
+        def entries(self, path: str) -> list[DirectoryEntry]:
             """The other file has the inode of the one that is gone."""
             looked_at.append(path)
-            return [Entry(other.name, identity[1], is_file=True, is_link=False, is_directory=False)]
+            return [DirectoryEntry(other.name, identity[1], is_file=True, is_link=False, is_directory=False)]
 
         def stat(self, fd: int) -> Stat:
             stat = super().stat(fd)

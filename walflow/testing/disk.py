@@ -17,7 +17,7 @@ from itertools import count
 from stat import S_IFDIR, S_IFREG
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from walflow.disk import Entry, Landed, Stat
+from walflow.disk import DirectoryEntry, Landed, Stat
 
 if TYPE_CHECKING:
     from walflow.testing.cuts import Blur
@@ -389,7 +389,7 @@ class MemoryDisk:
         inode = self.inodes.get(path.rstrip("/"))
         return None if inode is None else (1, inode.number)
 
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[DirectoryEntry]:
         start = path.rstrip("/") + "/"
         if start != "/" and self._there(start[:-1]).data is not None:
             raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
@@ -397,7 +397,7 @@ class MemoryDisk:
             MemoryDisk._begin(self, "entries", path)
         found = [(name, self.inodes[start + name]) for name in self.names(start[:-1])]
         return [
-            Entry(name, inode.number, inode.data is not None, is_link=False, is_directory=inode.data is None)
+            DirectoryEntry(name, inode.number, inode.data is not None, is_link=False, is_directory=inode.data is None)
             for name, inode in found
         ]
 

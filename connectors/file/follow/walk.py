@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from walflow import world
-from walflow.files import Entry
+from walflow.files import DirectoryEntry
 from walflow.world import monotonic
 
 MOST_VISITS: Final = 200_000  # of directories
@@ -125,7 +125,7 @@ class Walk:
             return False
         return True
 
-    def _entries(self, directory: str) -> list[Entry]:
+    def _entries(self, directory: str) -> list[DirectoryEntry]:
         """Sorted. What cannot be read has none."""
         try:
             return sorted(self._disk.entries(directory or os.curdir))
