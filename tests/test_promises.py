@@ -406,7 +406,7 @@ HELD = {
     ],
     "each event that comes here from first is appended once, also after kill -9 or a power cut": [
         "delivery/test_arriving_model.py::test_each_event_is_in_the_second_log_once",
-        "delivery/test_arriving.py::test_what_the_first_log_sends_again_is_not_appended_again",
+        "delivery/test_known_arrivals.py::test_what_the_first_log_sends_again_is_not_appended_again",
         "system/test_in_a_row.py::test_killed_twice",
         "system/test_in_a_row.py::test_killed_again_and_again",
     ],

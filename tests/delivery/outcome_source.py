@@ -1,7 +1,7 @@
 """A consumer's half of a broker: what it is given it sends until each event has an outcome."""
 
 from walflow import Block
-from walflow.delivery.resending import HeldBatch, Resending
+from walflow.delivery.held_batches import HeldBatch, Resending
 from walflow.nodes.source import RunOutlet
 
 

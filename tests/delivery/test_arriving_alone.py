@@ -104,7 +104,7 @@ def test_a_file_that_has_other_bytes_now_says_nothing_of_what_was_sent(alone: Al
 def test_of_more_files_than_it_remembers_those_that_sent_last_are_asked(
     alone: Alone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("walflow.delivery.arriving.MOST_LOGS", 2)
+    monkeypatch.setattr("walflow.delivery.known_arrivals.MOST_LOGS", 2)
     places = [Place(name) for name in ("one", "two", "three")]
     for place in places[:2]:
         alone.reads(place, 10)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from walflow import Frames, StreamId
-from walflow.delivery.resending import HeldBatch, Resending
+from walflow.delivery.held_batches import HeldBatch, Resending
 from walflow.framing import LINES
 from walflow.testing import MemoryOutlet, VirtualScheduler
 from walflow.testing.world import _Timer

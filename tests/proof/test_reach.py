@@ -69,7 +69,7 @@ UNREACHED = {
     ("log.py", "Log.spans"): "asked by sinks with a frontier: tests/system/test_sqlite.py",
     ("log.py", "Log.pending"): "what a full disk gives to another output: tests/faults/test_roundrobin_full.py",
     ("slot_file.py", "newest"): "for tools, which do not write: tests/cli/test_wal_marks.py",
-    ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/delivery/test_recalling.py",
+    ("log.py", "Log.newest"): "asked by the daemon alone, at a start: tests/delivery/test_recalled_events.py",
     (
         "log.py",
         "Log._give_up",

@@ -18,18 +18,18 @@ commits are small and the disk is fast.
 
 from walflow.delivery.ages import BacklogAge
 from walflow.delivery.answers import AnswerEvents, meta_of_one
-from walflow.delivery.arriving import Arriving, came_from
 from walflow.delivery.checkpoints import Checkpoints
-from walflow.delivery.dropping import Dropping
+from walflow.delivery.drop_oldest import Dropping
 from walflow.delivery.families import LOG_FAMILIES
 from walflow.delivery.held import HeldEvents
+from walflow.delivery.held_batches import HeldBatch, Resending
 from walflow.delivery.in_flight import InFlight, SendLimits
+from walflow.delivery.interval_sync import Syncing
+from walflow.delivery.known_arrivals import Arriving, came_from
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
-from walflow.delivery.recalling import recall
-from walflow.delivery.resending import HeldBatch, Resending
+from walflow.delivery.recalled_events import recall
 from walflow.delivery.sender import Sender
 from walflow.delivery.source import LogSource
-from walflow.delivery.syncing import Syncing
 from walflow.delivery.tag import Tags
 from walflow.delivery.writer import LogSink
 

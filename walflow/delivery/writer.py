@@ -10,8 +10,8 @@ from typing import Final, cast
 
 from walflow.backoff import Backoff
 from walflow.contract import Inlet
-from walflow.delivery.arriving import Arriving
 from walflow.delivery.checkpoints import Checkpoints
+from walflow.delivery.known_arrivals import Arriving
 from walflow.delivery.tag import Tags
 from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block

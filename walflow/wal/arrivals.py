@@ -2,7 +2,7 @@
 again.
 
 The tag of a record says where its events came from, so this is durable with the record itself. A start reads it back
-from the records (walflow.delivery.arriving). What it says of chunks that are deleted is in a file of its own,
+from the records (walflow.delivery.known_arrivals). What it says of chunks that are deleted is in a file of its own,
 `arrivals`, which is written and synced before they are. The file says up to which position of this log it covers the
 records, so that a start reads the newer ones only.
 
