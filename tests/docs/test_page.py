@@ -53,11 +53,10 @@ def test_the_page_shows_the_flow_and_pauses_a_connector(tmp_path: Path, browser:
         _click(browser, "log")
         browser.until("document.getElementById('tap').textContent == 'Show events'")
         browser.evaluate("document.getElementById('tap').click()")
-        admin.until(
-            lambda admin: "walflow_open_taps 1.0" in admin.get("/metrics", {"Authorization": "Bearer s3cret"})[1]
-        )
+        admin.until(lambda admin: "walflow_open_taps 1.0" in _metrics(admin))
         client.send(HOSTILE * 3)
         browser.until("document.getElementById('events').textContent.includes('<img src=x')")
+        admin.until(_has_delivered_all)  # they are shown before they are synced, which may take a while
         assert browser.evaluate("document.querySelectorAll('img').length") == 0
         browser.evaluate("document.getElementById('tap').click()")
 
@@ -82,6 +81,15 @@ def test_the_page_shows_the_flow_and_pauses_a_connector(tmp_path: Path, browser:
     browser.open("about:blank")
     assert {url for url in browser.requested if not url.startswith((address, "data:", "about:"))} == set()
     assert [line for line in browser.thrown if "ERR_CONNECTION" not in line] == []
+
+
+def _metrics(admin: Admin) -> str:
+    return admin.get("/metrics", {"Authorization": "Bearer s3cret"})[1]
+
+
+def _has_delivered_all(admin: Admin) -> bool:
+    lines = [line for line in _metrics(admin).splitlines() if line.startswith("walflow_component_backlog_events{")]
+    return bool(lines) and all(line.endswith(" 0.0") for line in lines)
 
 
 def test_the_page_shows_how_far_each_consumer_of_a_log_is(tmp_path: Path, browser: Browser) -> None:
