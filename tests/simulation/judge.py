@@ -92,7 +92,7 @@ class Judge:
         shape, steps = self.story.shape, {step.what for step in self.story.steps}
         if self._sent_twice(client, number):
             return False
-        wires = any(shape.exit(peer) in ("tcp", "http") for peer in owed)
+        wires = any(shape.exit(peer) in ("tcp", "http", "table") for peer in owed)
         troubled = bool(self.story.chokes) or not steps.isdisjoint(TROUBLES)
         return self.lives == 1 and bool(shape.between) and not (wires and troubled)
 

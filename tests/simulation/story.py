@@ -14,7 +14,16 @@ from walflow.testing.simulation.ends import Mood
 EVENTS: Final = 60  # of a client, at least
 CLIENTS: Final = "clients"  # their host, where they speak TCP or HTTP
 MOODS: Final[tuple[Mood, ...]] = ("away", "silent", "busy")
-TROUBLES: Final = {*MOODS, "down", "lag", "drops", "reset", "slow", "hang"}  # of which a request is sent twice
+TROUBLES: Final = {
+    *MOODS,
+    "down",
+    "lag",
+    "drops",
+    "reset",
+    "slow",
+    "hang",
+    "fail",
+}  # of which a request is sent twice
 
 
 class Broken(AssertionError):

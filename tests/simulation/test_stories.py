@@ -69,3 +69,18 @@ def test_a_good_event_is_not_given_up_because_its_peer_went_away() -> None:
     shape = Shape(("apart",), "all", err=True, attempts=1, chunk=4096, chunks=4)
     steps = (Step("wait", 0.876), Step("away", where="near"))
     tell(Story(shape, steps, 1000105, 53, chokes=(37,), pad=1000))
+
+
+def test_a_copy_is_not_taken_for_another_file_because_a_read_failed() -> None:
+    """The file that it was copied from could not be read as the two were compared, so all of it came twice."""
+    shape = Shape(("memory",), "batch", err=True, chunk=16384, chunks=4, door="follow", exits=("story", "table"))
+    steps = (
+        Step("wait", 0.864),
+        Step("away", where="dead"),
+        Step("wait", 0.296),
+        Step("clear"),
+        Step("wait", 0.119),
+        Step("fail", 50, "read"),
+        Step("wait", 0.629),
+    )
+    tell(Story(shape, steps, 665, 130, pad=1000))

@@ -88,8 +88,10 @@ def _may_be_copy(copy: GrowingFile, original: FollowedFile) -> bool:
                 file.close()
     except Rewritten:
         return True
-    except (Elsewhere, OSError):
+    except (Elsewhere, FileNotFoundError):
         return False
+    except OSError:
+        return True  # it waits, and is looked into again
     return same or not is_intact(original)
 
 
@@ -114,11 +116,13 @@ def is_intact(each: FollowedFile) -> bool:
 
 
 class CutFile(NamedTuple):
-    """`anew`: the file that has its place. `copy`: one that has what was read of it, and more; with `ends_at` all
-    that is in the copy was read. `unsettled`: there is such a short one, and what was sent has no outcome yet."""
+    """`anew`: the file that has its place. `patient`: what cannot be read now may be the copy. `copy`: one that has
+    what was read of it, and more; with `ends_at` all that is in the copy was read. `unsettled`: there is such a short
+    one, and what was sent has no outcome yet, or one that cannot be read."""
 
     file: FollowedFile
     anew: FollowedFile
+    patient: bool = False
     copy: FollowedFile | None = None
     ends_at: Guess | None = None
     unsettled: bool = False
@@ -143,6 +147,7 @@ def find_copies(cut: Sequence[CutFile], new: Sequence[FollowedFile], offsets: Se
 def _find_copy(cut: CutFile, new: Sequence[FollowedFile], offsets: SentOffsets) -> CutFile:
     each = cut.file
     short: tuple[FollowedFile, GrowingFile] | None = None
+    unread = False
     for copy in new:
         try:
             copy.file = file = copy.file or open_file(copy)
@@ -154,8 +159,12 @@ def _find_copy(cut: CutFile, new: Sequence[FollowedFile], offsets: SentOffsets) 
                 return cut._replace(copy=copy)
             if _was_read(file, each, copy):
                 short = short or (copy, file)
-        except (OSError, Elsewhere, Rewritten):
+        except (FileNotFoundError, Elsewhere, Rewritten):
             continue  # it waits, as before, and is looked into again
+        except OSError:
+            unread = True
+    if unread and cut.patient:
+        return cut._replace(unsettled=True)
     if short is None:
         return cut
     if not each.settled or each.failed is not None:  # what failed is read again, from the copy

@@ -55,6 +55,7 @@ class FollowedFile:
         "compressed",
         "covered",
         "cut",
+        "cut_at",
         "earlier",
         "ended",
         "failed",
@@ -98,6 +99,7 @@ class FollowedFile:
         self.untried: list[Guess] | None = None  # what this may be, compressed or copied; None: not looked for yet
         self.originals: dict[FollowedFile, Guess] = {}  # what this may be a copy of, and how far that was read then
         self.cut = False  # what was read is not in it any more; a copy is looked for
+        self.cut_at = 0.0
         self.covered = False  # all that is in it was read
         self.earlier = deque[tuple[int, int]](
             (), EARLIER

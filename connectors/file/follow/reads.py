@@ -145,7 +145,7 @@ class FileReads:
 
     def _rewritten(self, each: FollowedFile) -> None:
         if self._config.may_match_copies and not each.compressed and each.position:
-            each.cut = True
+            each.cut, each.cut_at = True, self._scheduler.time()
             self._files.unread.pop(each.identity, None)
             self._files.cut[each.identity] = each
             self._files.look_at_once = True
@@ -195,7 +195,12 @@ class FileReads:
     async def settle_cut(self, before: Sequence[FollowedFile]) -> None:
         """Of files that were cut before the last look: a copy was made before, and was found."""
         files, now = self._files, self._scheduler.time()
-        cut = [CutFile(each, files.in_place_of(each, now)) for each in before if files.cut.get(each.identity) is each]
+        wait = self._config.rotate_wait
+        cut = [
+            CutFile(each, files.in_place_of(each, now), patient=now - each.cut_at < wait)
+            for each in before
+            if files.cut.get(each.identity) is each
+        ]
         if not cut:
             return
         new = files.new
