@@ -1,7 +1,7 @@
 """Flows of simulated daemons, drawn, and what each owes for an event."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -210,6 +210,7 @@ deploy flow main;
 """
 
 
+FLOWS: Final = 256  # that are kept compiled
 OURS: Final = {"client": Clients, "peer": Peers, "table": Tables}
 KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark", "table"]
 
@@ -237,14 +238,14 @@ def changed(shape: Shape, dice: Random) -> Shape:
     return shape._replace(pipeline=dice.choice(list(PIPELINES)), err=dice.random() < 0.6, attempts=attempts)
 
 
-@cache
+@lru_cache(FLOWS)
 def _once(shape: Shape) -> frozenset[str]:
     files = {name for name in (NEAR, FAR) if shape.exit(name) in ("file", "spark", "table") and shape.has_log}
     repeats = {one.path.sink.name for one in promises(assembled(shape)).paths if one.repeats}
     return frozenset(files - repeats)
 
 
-@cache
+@lru_cache(FLOWS)
 def assembled(shape: Shape) -> Assembly:
     """Compiled once, and used by all stories of that shape."""
     with TemporaryDirectory() as directory:
