@@ -40,18 +40,14 @@ def stored_again(log: NodeId, words: Mapping[NodeId, Guarantee], graph: Graph) -
 
 def ways_in(log: NodeId, graph: Graph) -> list[tuple[NodeId, NodeId]]:
     """(source, log) of each way into it, and into the logs and buffers before it in a row."""
-    found: dict[tuple[NodeId, NodeId], None] = {}
-    left = [log]
-    while left:
-        into = left.pop(0)
-        ways = [(before, into) for before in sorted(graph.sources_of(into))]
-        left += [
-            before
-            for before, _ in ways
-            if graph.connectors[before].connector.traits.forwards and all(each != before for _, each in found)
-        ]
-        found.update(dict.fromkeys(ways))
-    return list(found)
+    found: list[tuple[NodeId, NodeId]] = []
+    logs = [log]
+    for into in logs:  # it grows
+        for before in sorted(graph.sources_of(into)):
+            found.append((before, into))
+            if graph.connectors[before].connector.traits.forwards and before not in logs:
+                logs.append(before)
+    return found
 
 
 class WayFromLog(NamedTuple):

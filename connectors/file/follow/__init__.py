@@ -1,10 +1,12 @@
 """Files that grow, read on as they do.
 
-`finding` looks which files there are, and compares them with those that are known. `growing` reads one open file, and
-notices that it was cut or written anew. `followed` is what is known of one file: how far it is read, and how far its
-events are acked. `checkpoint` keeps the latter on disk, `keeping` says when. `sent` keeps by which name
-and how far events were sent, so that a log recognises what comes again. `jobs` is what a thread does,
-`disposing` what it does with files that are dropped to be read once. `follower` has the loop.
+`walk` and `files_found` look which files there are; `scan` compares them with those that are known. `plain_file` and
+`compressed_file` read one open file, and notice that it was cut or written anew; `copies` and `same_file` know it
+again in a copy, or compressed. `followed` is what is known of one file: how far it is read, and how far its events
+are acked. `checkpoint` keeps the latter on disk, `mark_keeper` says when. `sent` keeps by which name and how far
+events were sent, so that a log recognises what comes again. `jobs` is what a thread does, `reads` what it gave,
+`disposal` what it does with files that are dropped to be read once. `follower` has the loop. All of it goes to the
+disk by `walflow.world.disk`.
 """
 
 from connectors.file.follow.compressed_file import may_be_compressed

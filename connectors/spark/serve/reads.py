@@ -61,8 +61,15 @@ class _Thread:
             else:
                 coming.set_exception(error)
 
+        coming.add_done_callback(_retrieved)
         self._fetch(lambda: found.append(job()), done)
         return coming
+
+
+def _retrieved(coming: "asyncio.Future[Found]") -> None:
+    """Who read ahead may go away, and its error is nobody's."""
+    if not coming.cancelled():
+        coming.exception()
 
 
 def _nothing(error: BaseException | None) -> None: ...

@@ -1,6 +1,7 @@
 """Reads of the log for Spark: on the runtime's threads, so one that hangs is named and holds up no other peer."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator
 
@@ -70,3 +71,19 @@ async def test_what_a_read_raises_comes_to_who_waits_for_it(world: World) -> Non
             await thread.run(fails)
         assert await thread.run(lambda: 3) == 3
     assert repr(world.reads) == "<Reads of 0 walks>"
+
+
+async def test_an_error_that_nobody_waits_for_is_no_trouble_of_the_loop(world: World) -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["message"]))
+
+    def fails() -> None:
+        raise OSError("no")
+
+    with world.reads.of(Walk([], "one")) as thread:
+        coming = thread.run(fails)
+        await thread.run(lambda: None)
+    assert coming.done()
+    del coming
+    gc.collect()
+    assert told == []
