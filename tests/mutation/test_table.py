@@ -24,7 +24,17 @@ def test_every_module_of_the_engine_is_in_it() -> None:
     engine = {str(path.relative_to(ROOT)) for path in ROOT.glob("walflow/wal/**/*.py")}
     assert len(engine) > 20
     sidecar = {f"connectors/file/{name}.py" for name in ("sidecar", "checksum", "recovery", "appended_file")}
-    sent = ("lane", "source", "ahead", "arriving", "recalling", "sender", "failed_parts", "sink_record", "writer")
+    sent = (
+        "lane",
+        "source",
+        "ahead",
+        "known_arrivals",
+        "recalled_events",
+        "sender",
+        "failed_parts",
+        "sink_record",
+        "writer",
+    )
     delivery = {f"walflow/delivery/{name}.py" for name in sent}
     outcomes = {f"walflow/{name}.py" for name in ("receipt", "nodes/rejects", "nodes/fanout")}
     rule = {"walflow/outage.py", "walflow/sinks/job_engine.py"}
