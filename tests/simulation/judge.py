@@ -90,9 +90,9 @@ class Judge:
 
     @property
     def _stood_as_files_were_cut(self) -> bool:
-        """Twice: which copy has which lines cannot be told then."""
+        """Twice, while the process was frozen, or its log full: which copy has which lines cannot be told then."""
         frozen = any(step.what == "freeze" and step.value > CALM for step in self.story.steps)
-        return self.story.shape.follows and frozen
+        return self.story.shape.follows and (frozen or bool(self.story.chokes))
 
     def _once(self, client: ClientLedger, number: int, owed: Sequence[str]) -> bool:
         """Whether each peer gets this event once, at most."""
