@@ -41,6 +41,11 @@ def entered(world: World) -> Generator[None]:
         _current.reset(token)
 
 
+def enter(world: World) -> None:
+    """For the rest of this context, and for all that begins in it."""
+    _current.set(world)
+
+
 def disk() -> Disk:
     return _current.get().disk
 

@@ -1,15 +1,19 @@
 """Stories of whole daemons. `python -m tests.simulation.soak` tells many more."""
 
+from random import Random
 from unittest.mock import patch
 
 import pytest
 
 from tests.examples import shared
-from tests.simulation.flows import Shape
+from tests.simulation.flows import Shape, assembled
 from tests.simulation.shrink import shrunk, why
 from tests.simulation.story import Broken, Step, Story, draw
 from tests.simulation.teller import tell
+from walflow import world
 from walflow.delivery.sender import Sender
+from walflow.testing.simulation import Machine, simulated
+from walflow.testing.simulation.ends import Outside, outside
 from walflow.wal.directory import Directory
 
 SIMPLE = Story(Shape(("apart",), "all", err=True), (Step("wait", 0.5), Step("cut"), Step("wait", 0.3), Step("kill")))
@@ -84,3 +88,20 @@ def test_a_copy_is_not_taken_for_another_file_because_a_read_failed() -> None:
         Step("wait", 0.629),
     )
     tell(Story(shape, steps, 665, 130, pad=1000))
+
+
+def test_what_comes_from_outside_runs_on_the_machine_of_its_process() -> None:
+    """A peer that came back called a daemon without its world: it wrote to the real disk."""
+
+    async def story(machine: Machine) -> None:
+        life = machine.start(assembled(SIMPLE.shape))
+        seen: list[object] = []
+        life.run(lambda: seen.append(world.disk()))
+        assert seen == [machine.disk]
+
+    ends = Outside(Random(1), ["client0"], ["near", "far", "dead"])
+    token = outside.set(ends)
+    try:
+        simulated(story, Random(1))
+    finally:
+        outside.reset(token)

@@ -23,7 +23,7 @@ from walflow.runtime.daemon import Daemon, Settings
 from walflow.runtime.jobs import Ended, LongJobs
 from walflow.testing.simulation.loop import ErrorHandler, SetAside, SimulatedLoop
 from walflow.testing.simulation.strands import Killed, StrandWorker
-from walflow.world import World, entered
+from walflow.world import World, enter
 
 CLOSES: Final = 20  # times a coroutine may await once more when it is closed
 
@@ -66,9 +66,9 @@ class Life:
 
     def _begin(self, world: World, assembly: Assembly, settings: Settings) -> None:
         _running.set(self)
-        with entered(world):
-            self.daemon = Daemon(assembly, settings, process=self, jobs=LongJobs(self._worker))
-            self._main = self.loop.create_task(self._run())
+        enter(world)  # what comes from outside later runs in this context, too
+        self.daemon = Daemon(assembly, settings, process=self, jobs=LongJobs(self._worker))
+        self._main = self.loop.create_task(self._run())
 
     async def _run(self) -> None:
         self.exit_code = await self.daemon.run()
