@@ -100,7 +100,7 @@ class Judge:
         if self._sent_twice(client, number):
             return False
         wires = any(shape.exit(peer) in ("tcp", "http", "table") for peer in owed)
-        troubled = bool(self.story.chokes) or not steps.isdisjoint(TROUBLES)
+        troubled = bool(self.story.chokes) or not steps.isdisjoint({*TROUBLES, "fail"})
         return self.lives == 1 and bool(shape.between) and not (wires and troubled)
 
     def _judge_letters(self) -> None:

@@ -46,6 +46,8 @@ class Reads:
 
 
 class _Thread:
+    """Runs the reads of one walk in order."""
+
     def __init__(self, fetch: Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]) -> None:
         self._fetch = fetch
 
@@ -67,7 +69,7 @@ class _Thread:
 
 
 def _retrieved(coming: "asyncio.Future[Found]") -> None:
-    """Who read ahead may go away, and its error is nobody's."""
+    """A read ahead may fail after its peer has gone: asyncio then has no error to report."""
     if not coming.cancelled():
         coming.exception()
 

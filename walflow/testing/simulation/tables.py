@@ -19,8 +19,8 @@ TIMEOUT: Final = 20.0  # seconds, as drivers have one
 
 
 class TablePeer(PeerLedger):
-    """While it is away nobody connects; while it is silent no call is answered; while it is busy a COMMIT fails, of
-    which half are stored all the same. A row that it chokes on ends the transaction."""
+    """A database. `away`: it refuses each call. `silent`: each call ends in a timeout. `busy`: each COMMIT fails, and
+    half of them are stored all the same. A row that it chokes on ends the transaction."""
 
     def __init__(self, name: str, dice: Random) -> None:
         super().__init__(name, dice)

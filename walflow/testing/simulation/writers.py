@@ -23,9 +23,8 @@ TEARS: Final = 0.1  # of all writes: the rest of a line comes with the next
 
 
 class FileWriter(ClientLedger):
-    """An event is acked when its line is in a file, with the line's end. `compresses`: what it has rotated by a
-    rename. `syncs`: each write, as few loggers do; otherwise a power cut takes lines away, and it writes them again.
-    """
+    """An event is acked when its line is in a file, with the line's end. `compresses`: some time after a rotation.
+    Half of all writers sync each write. A power cut takes lines away from the others, and they write them again."""
 
     def __init__(self, name: str, dice: Random, *, compresses: bool = False) -> None:
         super().__init__(name, dice)
@@ -108,9 +107,9 @@ class FileWriter(ClientLedger):
             self._writes_to = old if self._rest or self._dice.random() < 0.5 else self._path
         elif not self._rest:  # `copytruncate`
             content = self._content(on, self._path)
-            if self._rotated_at - before < CALM:  # these lines are in two files, and nobody may tell them apart
+            if self._rotated_at - before < CALM:  # walflow may not have looked since: it cannot tell the copies apart
                 self.sent.update(_numbers(content))
-            self._copy(on, self._path, old, content)
+            self._copy(on, old, content)
             fd = on.open(self._path)
             try:
                 on.truncate(fd, 0)
@@ -119,17 +118,17 @@ class FileWriter(ClientLedger):
                 on.close(fd)
 
     def _compress(self, on: Disk) -> None:
-        """One that it has renamed, some time later."""
+        """A file that was rotated some time before."""
         if not self._compresses or self._dice.random() > ROTATES:
             return
         for name in on.names(self._directory):
             path = f"{self._directory}/{name}"
             if name.startswith(f"{self.name}.log-") and name.endswith(".log") and path != self._writes_to:
-                self._copy(on, path, f"{path}.gz", gzip.compress(self._content(on, path), mtime=0))
+                self._copy(on, f"{path}.gz", gzip.compress(self._content(on, path), mtime=0))
                 on.unlink(path)
                 return
 
-    def _copy(self, on: Disk, path: str, target: str, data: bytes) -> None:
+    def _copy(self, on: Disk, target: str, data: bytes) -> None:
         fd = on.open(target, create=True)
         try:
             on.write(fd, [data], 0)
