@@ -59,7 +59,7 @@ class UnixSocketServer(ServerConnector):
         )
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        server = StreamServer(self, inlet, out, self._meta)
+        server = StreamServer(self, inlet, out, self._meta, place=f"unix_socket_server {self.path}")
         file = UnixListener(self.path, self.mode, self.backlog)
         out.log.info("listening", address=self.path)
         serving = asyncio.ensure_future(server.serve([file.socket]))

@@ -532,6 +532,11 @@ class Stream(Protocol):
         """Ends the stream without an error for a last event without an end: its source reads that again."""
         ...
 
+    def rest(self) -> bytes | None:
+        """What was fed and is no event yet. None: more than these bytes has to be known to go on (a preprocessor's
+        state, an event that is too large, bytes that wait for their turn)."""
+        ...
+
 
 class MessagePiece(NamedTuple):
     """What `Outlet.cut` came upon: an event, the reason why there is none (`refused`), or neither yet. `size`: bytes

@@ -9,6 +9,8 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from walflow.handover import HandedLocks
+
 IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
 LOOKS: Final = (
     128 << 10
@@ -177,6 +179,9 @@ class RealDisk:
     preallocates = True
     _held: Mapping[str, int] = {}  # directories, and the descriptor of each; replaced, never changed
 
+    def __init__(self, locks: HandedLocks | None = None) -> None:
+        self._locks = locks or HandedLocks()
+
     def makedir(self, path: str, mode: int = 0o700) -> None:
         os.makedirs(path, mode=mode, exist_ok=True)
 
@@ -192,6 +197,7 @@ class RealDisk:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
 
     def close(self, fd: int) -> None:
+        self._locks.closed(fd)
         os.close(fd)
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
@@ -253,7 +259,7 @@ class RealDisk:
 
     def let_go(self, fd: int) -> None:
         self._held = {path: held for path, held in self._held.items() if held != fd}
-        os.close(fd)
+        self.close(fd)
 
     def allocate(self, fd: int, size: int) -> None:
         os.posix_fallocate(fd, 0, size)
@@ -320,7 +326,9 @@ class RealDisk:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return False
+            if not self._locks.take(fd):
+                return False
+        self._locks.took(fd)
         return True
 
     def filesystem(self, path: str) -> str:

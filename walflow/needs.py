@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from walflow.errors import WalflowError
+from walflow.handover import OWN
 
 
 class NotAvailable(WalflowError):
@@ -25,12 +26,14 @@ class Room(NamedTuple):
 class Need(NamedTuple):
     """`what`: the words of a line, as "listen on 127.0.0.1:4242". `trial` raises OSError or WalflowError if it cannot
     be had. It may block for some seconds, and runs on a thread of its own. `folder`: a directory that no start makes.
-    `room`: needs on one file system are tried together, by `fit`, and not by their own `trial`."""
+    `room`: needs on one file system are tried together, by `fit`, and not by their own `trial`. `peer`: the trial is
+    noticed by another program, which may be away and come back."""
 
     what: str
     trial: Callable[[], object]
     folder: str | None = None
     room: Room | None = None
+    peer: bool = False
 
 
 def made_directory(path: str) -> Need:
@@ -132,7 +135,7 @@ def _is_free(path: str) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until it is closed below
     except BlockingIOError:
-        return False
+        return OWN.locks.has(fd)
     finally:
         os.close(fd)
     return True

@@ -9,25 +9,29 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from random import Random, SystemRandom
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from walflow.clock import Clocks, SystemClock
 from walflow.disk import Disk, RealDisk
+from walflow.handover import OWN, Handover
 from walflow.network import Network, SystemNetwork
+
+NO_HANDOVER: Final = Handover()  # of simulated processes that are stopped before the next one starts
 
 
 class World(NamedTuple):
     """`dice`: all that must differ from run to run, or from process to process. `boot`: the machine's, by name; None:
-    as the system says."""
+    as the system says. `handover`: of the process, with the one before and the one after."""
 
     disk: Disk
     clocks: Clocks
     dice: Random
     network: Network
     boot: str | None = None
+    handover: Handover = NO_HANDOVER
 
 
-MACHINE = World(RealDisk(), SystemClock(), SystemRandom(), SystemNetwork())
+MACHINE = World(RealDisk(OWN.locks), SystemClock(), SystemRandom(), SystemNetwork(), handover=OWN)
 
 _current: ContextVar[World] = ContextVar("world", default=MACHINE)
 
@@ -52,6 +56,10 @@ def disk() -> Disk:
 
 def network() -> Network:
     return _current.get().network
+
+
+def handover() -> Handover:
+    return _current.get().handover
 
 
 def clocks() -> Clocks:

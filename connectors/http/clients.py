@@ -10,10 +10,14 @@ from typing import Final
 from connectors.http.connection import HttpConnection, RequestTaker
 from connectors.http.server import HttpServerKeys
 from walflow import Outlet
-from walflow.net import Contexts, TlsProtocol, check_name, host_and_port
+from walflow.net import Contexts, HandedConnection, Listener, TlsProtocol, check_name, hand_on, host_and_port
+from walflow.world import handover
 
 SWEEP: Final = 1.0  # seconds between looks for clients that do not read
 CLOSING: Final = 1.0  # seconds that answers under way get at the end
+HANDING: Final = 0.05  # seconds that an answer gets to be written before its connection goes to the next process
+LOOK: Final = 0.002
+LOOK_LATER: Final = 0.02
 
 
 class HttpClients:
@@ -26,6 +30,9 @@ class HttpClients:
         self._idle: dict[HttpConnection, None] = {}  # without a request, longest first
         self._addresses: Tally[str] = Tally()
         self._empty = asyncio.Event()
+        self._handover = handover()
+        self.place = f"http_server {config.address}" if config.address.port else ""
+        self.listener: Listener | None = None
         self._refused = out.counter("refused_connections_total")
         self._idle_closed = out.counter("idle_clients_closed_total")
         self._slow_closed = out.counter("slow_clients_closed_total")
@@ -40,6 +47,38 @@ class HttpClients:
             self._contexts.renew()
 
     async def close(self) -> None:
+        if self._handover.leaving and self.place:
+            await self._hand_on()
+        else:
+            await self._close()
+
+    async def _hand_on(self) -> None:
+        """To the next process: each that is between two requests. Those that send one get some time for that, while
+        the next process serves already."""
+        deadline = asyncio.get_running_loop().time() + HANDING
+        while self.hand_on() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # buffers tell nobody
+            await asyncio.sleep(LOOK)
+        for connection in list(self._connections):
+            if connection.waits_for_outcome:  # it cannot come any more
+                connection.abort()
+        if self._connections:
+            self._handover.relays.add(Stragglers(self))
+
+    def hand_on(self) -> int:
+        """How many are left."""
+        for connection in list(self._connections):
+            came = connection.rest()
+            if came is not None:
+                assert connection.transport is not None
+                hand_on(self.place, connection.transport, (connection.host, connection.port), came)
+                connection.connection_lost(None)
+        return len(self._connections)
+
+    def abort(self) -> None:
+        for connection in list(self._connections):
+            connection.abort()
+
+    async def _close(self) -> None:
         """Answers that are known are written; a request that waits for its acks gets none."""
         self._empty.clear()
         for connection in list(self._connections):
@@ -48,8 +87,16 @@ class HttpClients:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSING):
                     await self._empty.wait()
-        for connection in list(self._connections):
-            connection.abort()
+        self.abort()
+
+    def take_over(self, handed: HandedConnection) -> None:
+        """A client of the process before. It was let in there, and its handshake is done."""
+        assert self.listener is not None
+        host, port = host_and_port(handed.peer)
+        connection = HttpConnection(self._taker, host, port, handed.came, relayed=handed.secure)
+        self._add(connection)
+        handed.socket.setblocking(False)
+        self.listener.begin(self._set_up(connection, handed.socket, connection))
 
     def arrived(self, sock: socket.socket, address: object) -> Coroutine[object, object, None] | None:
         host, port = host_and_port(address)
@@ -60,10 +107,13 @@ class HttpClients:
             self._out.log.warning("connection refused", reason=refusal, peer=host)
             return None
         connection = HttpConnection(self._taker, host, port)
+        self._add(connection)
+        return self._set_up(connection, sock, self._protocol(connection))
+
+    def _add(self, connection: HttpConnection) -> None:
         self._connections.add(connection)
         self._idle[connection] = None
-        self._addresses[host] += 1
-        return self._set_up(connection, sock)
+        self._addresses[connection.host] += 1
 
     def _no_place(self, host: str) -> str | None:
         most = self._config.max_connections_per_address
@@ -82,10 +132,11 @@ class HttpClients:
         longest.abort()
         return None
 
-    async def _set_up(self, connection: HttpConnection, sock: socket.socket) -> None:
+    async def _set_up(self, connection: HttpConnection, sock: socket.socket, protocol: asyncio.Protocol) -> None:
         try:
-            self._config.socket_options.connected(sock)
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: self._protocol(connection), sock)
+            if sock.family != socket.AF_UNIX:
+                self._config.socket_options.connected(sock)
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, sock)
         except OSError:  # it is gone already
             sock.close()
             self.left(connection)
@@ -145,3 +196,24 @@ class HttpClients:
                 connection.abort()
             connection.unread = unread
         self._out.scheduler.call_later(SWEEP, self.sweep)
+
+
+class Stragglers:
+    """Clients that were sending a request as their server ended. They are handed on once it is complete.
+    See `walflow.handover.Relay`."""
+
+    def __init__(self, clients: HttpClients) -> None:
+        self._clients = clients
+        self._look()
+
+    def _look(self) -> None:
+        if self._clients.hand_on():
+            asyncio.get_running_loop().call_later(LOOK_LATER, self._look)
+        else:
+            handover().relays.discard(self)
+
+    def finish(self) -> None:
+        self._clients.abort()
+
+    def abort(self) -> None:
+        self._clients.abort()

@@ -51,6 +51,11 @@ class RequestTaker(Protocol):
 
     def left(self, connection: "HttpConnection") -> None: ...
 
+    @property
+    def leaving(self) -> bool:
+        """No request is taken any more: they go to the next process."""
+        ...
+
     def seconds(self, wait: ClientWait) -> float:
         """Seconds that the wait may take."""
         ...
@@ -66,6 +71,7 @@ class HttpConnection(asyncio.Protocol):
         "_full",
         "_last",
         "_loop",
+        "_once",
         "_parser",
         "_paused",
         "_taker",
@@ -73,8 +79,10 @@ class HttpConnection(asyncio.Protocol):
         "_timer_at",
         "_wait",
         "_wait_of",
+        "came",
         "host",
         "port",
+        "relayed",
         "secure",
         "stream",
         "transport",
@@ -82,9 +90,14 @@ class HttpConnection(asyncio.Protocol):
         "unread_since",
     )
 
-    def __init__(self, taker: RequestTaker, host: str, port: int) -> None:
+    def __init__(
+        self, taker: RequestTaker, host: str, port: int, came: bytes = b"", *, relayed: bool = False
+    ) -> None:
+        """`came`: the process before had read it. `relayed`: by the process before, which ends soon."""
         self.host = host
         self.port = port
+        self.came = came
+        self.relayed = relayed
         self.transport: asyncio.Transport | None = None
         self.secure: TlsProtocol | None = None
         self.stream: Stream | None = None  # of its events, from the first one on
@@ -95,6 +108,7 @@ class HttpConnection(asyncio.Protocol):
         self._parser = RequestParser(self._begun)
         self._busy = False  # the first request has been taken, and is not answered
         self._last = False  # what is being answered is the last
+        self._once = relayed
         self._ending = False  # nothing more is answered
         self._advancing = False
         self._paused = False  # nothing is read
@@ -114,6 +128,9 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._look_at_wait()
+        if self.came:
+            came, self.came = self.came, b""
+            self.data_received(came)
 
     def data_received(self, data: bytes) -> None:
         if not self._ending:
@@ -160,6 +177,22 @@ class HttpConnection(asyncio.Protocol):
         if not self._busy:
             self._end(complete=True)
 
+    @property
+    def waits_for_outcome(self) -> bool:
+        return self._busy
+
+    def rest(self) -> bytes | None:
+        """What came and is not answered, if another process could go on with that alone: it is between two requests,
+        or has complete ones. None: it could not, now or ever. Call it once, unless it says None."""
+        transport, queue = self.transport, self._parser.queue
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            return None
+        if self._busy or self._ending or self._last or not self._parser.between:
+            return None
+        if any(not request.complete or request.refusal is not None or request.without_text for request in queue):
+            return None
+        return b"".join([request.written_anew() or b"" for request in queue]) + self._parser.unparsed()
+
     # requests
 
     def advance(self) -> None:
@@ -171,7 +204,11 @@ class HttpConnection(asyncio.Protocol):
         turns = TURN
         try:
             while not (self._busy or self._full or self._ending):
-                if queue and (queue[0].complete or queue[0].refusal is not None):
+                if queue and self._taker.leaving and queue[0].refusal is None:
+                    if not self._parser.waiting or self._parser.between:
+                        break
+                    self._parser.go()
+                elif queue and (queue[0].complete or queue[0].refusal is not None):
                     if not turns:
                         self._loop.call_soon(self.advance)
                         break
@@ -221,7 +258,7 @@ class HttpConnection(asyncio.Protocol):
         self._parser.queue.popleft()
         self._busy = False
         self._answered += 1
-        closes = reply.closes or self._last or not request.keep
+        closes = reply.closes or self._last or self._once or not request.keep
         kept = "keep-alive" if request.version == "1.0" else ""
         self._write(reply.head("close" if closes else kept) + (b"" if request.method == "HEAD" else reply.content))
         if closes:

@@ -180,6 +180,19 @@ class HttpRequest:
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def written_anew(self) -> bytes | None:
+        """The complete request, for another process. None: its head cannot be written as it was. Call it once."""
+        if self.without_text:
+            return None
+        body = self.take_body()
+        own = ("content-length", "transfer-encoding", "content-encoding", "expect")
+        lines = [f"{self.method} {self.target} HTTP/{self.version}"]
+        lines += [f"{name}: {value}" for name, values in self.headers.items() if name not in own for value in values]
+        if body or self.header("content-length") or self.header("transfer-encoding"):
+            lines.append(f"content-length: {len(body)}")
+        self.release()
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
     def refuse(self, refusal: HttpRefusal) -> None:
         """The first one counts. Nothing of the request is kept."""
         if self.refusal is None:

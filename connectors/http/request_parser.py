@@ -38,6 +38,14 @@ class RequestParser:
         """There are bytes to be parsed."""
         return self._at < len(self._data)
 
+    @property
+    def between(self) -> bool:
+        """All that was parsed are complete requests."""
+        return self._reading is None and self._llhttp is not None
+
+    def unparsed(self) -> bytes:
+        return self._data[self._at :]
+
     def put(self, data: bytes) -> None:
         self._data = self._data[self._at :] + data if self.waiting else data
         self._at = 0

@@ -21,7 +21,7 @@ from connectors.http.request import HttpRequest
 from connectors.http.server import HttpServerKeys
 from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
 from walflow.net import Listener, NoSecret, same_token
-from walflow.world import dice
+from walflow.world import dice, handover
 
 LINGER: Final = 2.0  # seconds in which a refused body is read and dropped, so that the client reads the answer
 REQUEST_BYTES: Final = 512  # what a request takes beside its head and its events
@@ -55,6 +55,7 @@ class HttpServerRun:
         self._loop = asyncio.get_running_loop()
         self._limits = config.limits
         self._clients = HttpClients(config, out, self)
+        self._handover = handover()
         self._types = MediaTypes(config.mime_mapping, out.codec) if config.mime_mapping is not None else None
         self._replies = FlowReplies(config, inlet, out, self._types, self.refused) if inlet.linked else None
         self._methods = (*METHODS, *BODILESS) if self._replies is not None else METHODS
@@ -82,17 +83,19 @@ class HttpServerRun:
 
     async def run(self, sockets: Sequence[socket.socket]) -> None:
         """Serves clients until it is cancelled."""
-        listener = Listener(sockets, self._clients.arrived, self._out)
+        self._clients.listener = listener = Listener(sockets, self._clients.arrived, self._out)
         self._inlet.on_reopen(self._clients.reload)
         if self._replies is not None:
             self._inlet.serve(self._replies.accept)
         if not self._shut:
             self._recall()
         listener.start()
+        self._handover.takes(self._clients.place, self._clients.take_over)
         self._clients.sweep()
         try:
             await self._loop.create_future()
         finally:
+            self._handover.takes_no_more(self._clients.place)
             await listener.close()
             await self._clients.close()
             self._departures.close()
@@ -121,6 +124,10 @@ class HttpServerRun:
 
     def seconds(self, wait: ClientWait) -> float:
         return self._seconds[wait]
+
+    @property
+    def leaving(self) -> bool:
+        return self._handover.leaving
 
     def idle(self, connection: HttpConnection, *, idle: bool) -> None:
         self._clients.idle(connection, idle=idle)
@@ -153,7 +160,7 @@ class HttpServerRun:
             raise HttpRefusal(403, "requests of web pages are not taken", closes=True)
         if self._config.token is not None:
             self._check_token(request)
-        if self._shut:
+        if self._shut and not self.leaving:
             raise HttpRefusal(503, "the flow takes no events now", later=True, closes=True)
         reading = self._memory.begin(REQUEST_BYTES + request.head, partial(_give_up, request))
         request.expect_body(reading, self._config.max_body_bytes)
@@ -346,7 +353,7 @@ def _meta(
     if not headers.keys().isdisjoint(SECRET_HEADERS):
         headers = {name: values for name, values in headers.items() if name not in SECRET_HEADERS}
     path, _, query = request.target.partition("?")
-    secure = connection.secure is not None
+    secure = connection.secure is not None or connection.relayed
     url = {"scheme": "https" if secure else "http", "path": path, "query": query}
     peer = {"host": connection.host, "port": connection.port}
     ours: dict[str, object] = {"tls": secure, "peer": peer}

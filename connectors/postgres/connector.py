@@ -116,7 +116,11 @@ class Postgres(PoisonKey):
 
     def needs(self) -> Sequence[Need]:
         where = urlsplit(self.dsn).netloc.rpartition("@")[2]
-        return (Need(f"store rows in the table {self._wanted().shown} of {where}", lambda: self._table().probe()),)
+        return (
+            Need(
+                f"store rows in the table {self._wanted().shown} of {where}", lambda: self._table().probe(), peer=True
+            ),
+        )
 
     def _columns(self) -> Sequence[Column]:
         return WHOLE if self.columns is None else columns_of(self.columns)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from walflow import WalflowError
 from walflow.net import Address, CannotListen, UrlScheme
-from walflow.world import network
+from walflow.world import handover, network
 
 UDP: Final = UrlScheme("udp", 0)
 SO_MEMINFO: Final = 55  # Linux, not in Python's socket module: nine numbers, the last one what was dropped
@@ -46,9 +46,16 @@ UdpSocketOptions = Annotated[UdpOptions, Field(description="Options of the socke
 
 
 def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> list[socket.socket]:
-    """One socket for each address of the host. With port 0 all get the port that the first one got."""
+    """One socket for each address of the host. With port 0 all get the port that the first one got. If the process
+    before has handed on its sockets at this address, those: what waits in them is not lost."""
+    place = f"udp {address}"
+    listening = handover().handed(place)
+    if listening:
+        for sock in listening:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        handover().listens(place, listening)
+        return listening
     port = address.port
-    listening: list[socket.socket] = []
     try:
         found = network().addresses(address.host, port, socket.SOCK_DGRAM, to_listen=True)
         for family, kind, protocol, _, where in dict.fromkeys(found):
@@ -65,6 +72,8 @@ def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> li
         for sock in listening:
             sock.close()
         raise CannotListen(f"cannot listen on {address}: {error.strerror or error}") from error
+    if address.port:
+        handover().listens(place, listening)
     return listening
 
 

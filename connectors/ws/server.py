@@ -7,7 +7,7 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
 from connectors.ws.config import WEBSOCKET, Ws
-from connectors.ws.wire import SILENT, FrameWire
+from connectors.ws.wire import GOING_AWAY, SERVICE_RESTART, SILENT, FrameWire
 from walflow import Block, Guarantee, Inlet, Need, Outlet, Timer
 from walflow.net import (
     CLOSING,
@@ -26,6 +26,7 @@ from walflow.net import (
     to_read,
     warn_if_open,
 )
+from walflow.world import handover
 
 
 class WsServer(AtUrl, Ws, TcpListening):
@@ -197,6 +198,10 @@ class WsPeer(Peer):
             self._linger(CLOSING)  # closed at once, with something unread, it would not read why
         self._give_up()
 
+    def rest(self) -> None:
+        """What a WebSocket has agreed on is not handed on."""
+        return
+
     def _give_up(self) -> None:
         self._closing = True
         self.drop_unwritten()
@@ -233,7 +238,7 @@ class WsPeer(Peer):
         if not self.joined or self._closing:
             self.transport.close()
             return
-        self._wire.close("")
+        self._wire.close("", SERVICE_RESTART if handover().leaving else GOING_AWAY)
         self._flush()
         self._give_up()
         self._linger(CLOSING)

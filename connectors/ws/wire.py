@@ -17,6 +17,7 @@ SILENT.setLevel(logging.CRITICAL + 1)
 END_OF_HEAD: Final = b"\r\n\r\n"
 PING: Final = b"walflow"
 GOING_AWAY: Final = 1001
+SERVICE_RESTART: Final = 1012  # the server is there again at once
 SHOWN: Final = 60  # of a peer's words in a line of ours
 TURN_FRAMES: Final = 4096  # taken before others have their turn: empty ones take as long as full ones
 TURN_BYTES: Final = 256 << 10  # the same for what they hold
@@ -104,9 +105,9 @@ class FrameWire:
         if self.open:
             self.protocol.send_ping(payload)
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, code: int = GOING_AWAY) -> None:
         if self.open:
-            self.protocol.send_close(GOING_AWAY, reason)
+            self.protocol.send_close(code, reason)
 
     def ending(self) -> str:
         """The reason why the connection ended."""

@@ -14,11 +14,17 @@ class Guard:
     def __init__(self, endpoint: Endpoint, token: SecretStr | None) -> None:
         self._token = token
         self._named = token is None and not isinstance(endpoint, UnixPath)
+        self._own = isinstance(endpoint, UnixPath)  # a file of our user's, that no other may open
 
     @property
     def has_token(self) -> bool:
         """Whether a request that passes has proved that it may change something."""
         return self._token is not None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a request that passes comes from who runs the daemon."""
+        return self._own or self.has_token
 
     def renew(self, token: SecretStr) -> None:
         """Replaces the token; the old one is not accepted any more."""

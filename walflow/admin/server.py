@@ -30,12 +30,15 @@ from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
 from walflow.net.sockets import UnixListener, listen_tcp
 from walflow.runtime.daemon import Daemon
+from walflow.runtime.handover.reload import Reload
+from walflow.world import dice, wall_seconds
 
 BACKLOG: Final = 16
 CLOSING: Final = 0.5  # seconds that an answer under way gets when the daemon has ended
 LOOK: Final = 1.0  # seconds between looks at the socket file
 IDLE: Final = 15.0  # seconds that a connection is kept for the next question
 NO_TAPS: Final = TapRules()
+LONGEST: Final = 64 << 10  # bytes of a request
 
 log = structlog.get_logger(component="admin")
 
@@ -140,6 +143,14 @@ def _tell(endpoint: Endpoint, sock: socket.socket) -> None:
         )
 
 
+class ReloadRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What a POST to /reload says. `by`: who asks, for the log. `dry`, `lose`: as of `Reload`."""
+
+    by: str = ""
+    dry: bool = False
+    lose: list[str] = []
+
+
 class Answers:
     def __init__(
         self, daemon: Daemon, rates: Rates, metrics: CollectorRegistry, guard: Guard, taps: Taps, pages: LivePage
@@ -159,6 +170,8 @@ class Answers:
         application.router.add_get("/status", self._guarded(self.status))
         application.router.add_get("/tap", self._guarded(self._taps.answer))
         application.router.add_get("/nodes", self._guarded(self.nodes))
+        application.router.add_get("/reload", self._guarded(self.reload))
+        application.router.add_post("/reload", self._guarded(self.begin_reload))
         self._add_api(application.router)
         for path in ("/", "/page.css", "/page.js"):
             application.router.add_get(path, self._pages.file)
@@ -207,6 +220,37 @@ class Answers:
     async def nodes(self, request: web.Request) -> web.Response:
         body = msgspec.json.encode(running(self._daemon.assembly, self._nodes))
         return web.Response(body=body, content_type="application/json")
+
+    async def reload(self, request: web.Request) -> web.Response:
+        """The last one, also one of the process before."""
+        found = self._daemon.reload
+        if found is None:
+            return web.Response(text="no reload was asked for\n", status=404)
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
+    async def begin_reload(self, request: web.Request) -> web.Response:
+        if not self._guard.may_change:
+            line = "a reload needs a daemon that has an --admin-token-file, or whose --admin is unix:/path"
+            return web.Response(text=f"{line}\n", status=403)
+        if (request.content_length or 0) > LONGEST:
+            return web.Response(text=f"a request has at most {LONGEST} bytes\n", status=413)
+        try:
+            wanted = msgspec.json.decode(await request.content.read(LONGEST + 1) or b"{}", type=ReloadRequest)
+        except msgspec.MsgspecError as error:
+            return web.Response(text=f"{error}\n", status=400)
+        number = f"{dice().getrandbits(32):08x}"
+        reload = Reload(
+            number, printable(wanted.by) or "the admin interface", wall_seconds(), wanted.dry, wanted.lose
+        )
+        running_now = {
+            "nodes": running(self._daemon.assembly, self._nodes),
+            "status": status(self._daemon, self._rates),
+            "lacking": [nodes.name for nodes in self._daemon.nodes.connectors if not nodes.health.ready],
+        }
+        refusal = self._daemon.begin_reload(reload, running_now)
+        if refusal:
+            return web.Response(text=f"{refusal}\n", status=409)
+        return web.Response(body=msgspec.json.encode(reload), status=202, content_type="application/json")
 
     def _guarded(self, handler: Handler) -> Handler:
         async def guarded(request: web.Request) -> web.StreamResponse:

@@ -75,6 +75,7 @@ def app() -> typer.Typer:
     from walflow.cli.graph import graph
     from walflow.cli.lsp import lsp
     from walflow.cli.new import new
+    from walflow.cli.reload import reload
     from walflow.cli.repl import repl
     from walflow.cli.run import run
     from walflow.cli.schema import schema
@@ -104,6 +105,7 @@ def app() -> typer.Typer:
     program.command()(doctor)
     program.command()(schema)
     program.command()(status)
+    program.command(help=flowing(reload.__doc__ or ""))(reload)
     program.command(help=flowing(top.__doc__ or ""))(top)
     program.command(help=flowing(tap.__doc__ or ""))(tap)
     program.add_typer(connectors_app(), name="connectors")

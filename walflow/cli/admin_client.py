@@ -56,6 +56,14 @@ class AdminClient:
         said = body.decode(errors="replace").splitlines()
         raise NoAnswer(f"{self.endpoint} answers {code}: {said[0] if said else 'nothing'}")
 
+    def post(self, path: str, body: bytes) -> bytes:
+        """The body of an answer 202."""
+        with self._request("POST", path, body) as response:
+            said = response.read()
+            if response.status == 202:
+                return said
+            raise NoAnswer(f"{self.endpoint} answers {response.status}: {said.decode(errors='replace').strip()}")
+
     def get(self, path: str) -> tuple[int, bytes]:
         """The status and the body."""
         with self._request("GET", path) as response:
@@ -70,7 +78,7 @@ class AdminClient:
             yield response
 
     @contextmanager
-    def _request(self, method: str, path: str) -> "Generator[http.client.HTTPResponse]":
+    def _request(self, method: str, path: str, body: bytes | None = None) -> "Generator[http.client.HTTPResponse]":
         from walflow.admin.endpoint import UnixPath
 
         endpoint = self.endpoint
@@ -80,7 +88,7 @@ class AdminClient:
             else http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=PATIENCE)
         )
         try:
-            connection.request(method, path, headers=self._headers)
+            connection.request(method, path, body, self._headers)
             yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             why = (

@@ -25,8 +25,9 @@ class Tried(NamedTuple):
     wrong: str | None
 
 
-def tried(assembly: Assembly) -> list[Tried]:
-    needs = list(_together(_needs(assembly)))
+def tried(assembly: Assembly, *, peers: bool = True) -> list[Tried]:
+    """`peers`: also what other programs would notice."""
+    needs = [(of, need) for of, need in _together(_needs(assembly)) if peers or not need.peer]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = list(threads.map(_wrong, [need for _, need in needs]))
     return [Tried(subject, need.what, wrong) for (subject, need), wrong in zip(needs, answers, strict=True)]

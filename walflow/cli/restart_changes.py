@@ -13,16 +13,19 @@ from walflow.admin.text import printable
 from walflow.cli.admin_client import AdminClient, answered
 from walflow.plan import Assembly
 
+NONE: Final = "0 events"
 _COLOURS: Final = {"new": "green", "changed": "yellow", "gone": "red", "log": "cyan"}
 
 
 class AfterRestart(NamedTuple):
-    """`what`: new, changed, gone, or log: what becomes of a log. `stays`: a log that goes on as it is."""
+    """`what`: new, changed, gone, or log: what becomes of a log. `stays`: a log that goes on as it is. `loses`: the
+    log or the sink whose events nobody delivers then, as FLOW::NAME; "": none."""
 
     what: str
     subject: str
     words: str
     stays: bool = False
+    loses: str = ""
 
 
 class RunningNow(NamedTuple):
@@ -107,7 +110,8 @@ def _logs(
                 f"is not opened again: {waiting} {'stays' if one else 'stay'} in {node.log}, and no sink gets "
                 f"{'it' if one else 'them'}"
             )
-            yield AfterRestart("log", name, words)
+            loses = "" if waiting == NONE else f"{node.flow}::{node.name}"
+            yield AfterRestart("log", name, words, loses=loses)
     known = {node.log for node in before.values()}
     for name, node in after.items():
         if node.log is not None and node.log not in known:
@@ -126,7 +130,10 @@ def _left_out(now: RunningNow, assembly: Assembly, after: Mapping[str, NodeStatu
             have = _sinks(links(assembly), then[node.log], connectors)
             for sink in sorted(had - have):
                 words = f"{sink} is not behind it any more: it does not get what waits there"
-                yield AfterRestart("log", _name(node), words + _renamed(sink, sorted(have - had), node.log))
+                loses = "" if _backlog(now, node) == NONE else sink
+                yield AfterRestart(
+                    "log", _name(node), words + _renamed(sink, sorted(have - had), node.log), loses=loses
+                )
 
 
 def _renamed(sink: str, new: Sequence[str], log: str) -> str:

@@ -18,6 +18,7 @@ from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
+from walflow.cli.takeover import refusing, take_over
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
 from walflow.roles import DAEMON, engines
 
@@ -177,32 +178,39 @@ def run(
     from walflow.diagnostics import render_all
     from walflow.plan import load
     from walflow.runtime.daemon import Settings, run as run_daemon
+    from walflow.runtime.handover.predecessor import Predecessor
+    from walflow.runtime.handover.reload import CommandLine
 
+    predecessor = Predecessor.from_environment()
+    command = CommandLine.own(os.environ)
     stderr = logs.configure(log_format, log_level)
-    if not 0 <= drain_seconds < math.inf:
-        raise _refused(stderr, f"--drain-seconds {drain_seconds}: a number of seconds, 0 or more")
-    rules = tap_rules(tap_redact or [], stderr, allowed=tap)
-    beside = _admin(admin, admin_token_file, rules, stderr)
-    files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
-    settings = from_directory(spark_config, workdir)
-    try:
-        os.chdir(workdir)
-    except OSError as error:
-        raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
-    assembly, diagnostics = load(
-        files,
-        args=args,
-        allow_cycles=allow_cycles,
-        engine=elsewhere(engine),
-        spark_config=settings,
-        reads_secrets=True,
-    )
-    if diagnostics:
-        stderr.write(render_all(diagnostics))
-    if assembly is None:
-        raise typer.Exit(EX_CONFIG)
+    with refusing(predecessor, stderr):
+        if not 0 <= drain_seconds < math.inf:
+            raise _refused(stderr, f"--drain-seconds {drain_seconds}: a number of seconds, 0 or more")
+        rules = tap_rules(tap_redact or [], stderr, allowed=tap)
+        beside = _admin(admin, admin_token_file, rules, stderr)
+        files = [file if file.is_absolute() else Path(os.path.relpath(file, workdir)) for file in files]
+        settings = from_directory(spark_config, workdir)
+        try:
+            os.chdir(workdir)
+        except OSError as error:
+            raise _refused(stderr, f"--workdir {workdir}: {error.strerror}") from None
+        assembly, diagnostics = load(
+            files,
+            args=args,
+            allow_cycles=allow_cycles,
+            engine=elsewhere(engine),
+            spark_config=settings,
+            reads_secrets=True,
+        )
+        if diagnostics:
+            stderr.write(render_all(diagnostics))
+        if assembly is None:
+            raise typer.Exit(EX_CONFIG)
+        if predecessor is not None:
+            take_over(predecessor, assembly, stderr)
     _keep_freed_memory()
-    raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds, flush), beside))
+    raise typer.Exit(run_daemon(assembly, Settings(loop, drain_seconds, flush), beside, command, predecessor))
 
 
 def tap_rules(redacted: "Sequence[str]", stderr: Stderr, *, allowed: bool) -> "TapRules":

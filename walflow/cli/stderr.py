@@ -20,6 +20,7 @@ class Stderr:
 
     def __init__(self, fd: int, told: Callable[[int], str]) -> None:
         self.dropped = 0
+        self.copy_to: Callable[[str], None] | None = None
         self._fd = fd
         self._told = told
         self._untold = 0
@@ -30,6 +31,8 @@ class Stderr:
         self._thread: threading.Thread | None = None
 
     def write(self, line: str) -> None:
+        if self.copy_to is not None:
+            self.copy_to(line)
         data = line.encode(errors="backslashreplace") + b"\n"
         with self._state:
             if self._lost or self._size + len(data) > WAITING_BYTES:

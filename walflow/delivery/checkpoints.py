@@ -14,6 +14,7 @@ from walflow.contract import Half, Scheduler, Timer
 from walflow.delivery.one_at_a_time import OneAtATime
 from walflow.errors import DiskFull
 from walflow.wal import Checkpoint, Log
+from walflow.world import handover
 
 INTERVAL: Final = 0.1  # seconds after an ack: what a crash may repeat is what was acked in them
 RETRY: Final = 1.0  # seconds, on a full disk or where no file can be opened
@@ -26,6 +27,7 @@ class Checkpoints:
         self._scheduler = scheduler
         self._half = half
         self._on_space = on_space
+        self._handover = handover()
         self._delay = inf  # how long what the cursor does not say yet may wait
         self._timer: Timer | None = None
         self._writes = OneAtATime(half, self._take, self._written, self._tell_full, Backoff(RETRY, RETRY))
@@ -83,7 +85,10 @@ class Checkpoints:
             self._timer = None
 
     def _write(self) -> None:
-        if self._writes.in_air is None:
+        if self._handover.watched:  # the process before may go on from the cursor that it left
+            self._delay = INTERVAL
+            self._begin_delay()
+        elif self._writes.in_air is None:
             self._writes.want()
 
     def _take(self) -> Checkpoint | None:

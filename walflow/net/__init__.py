@@ -20,6 +20,7 @@ from walflow.net.dial import Dial
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
 from walflow.net.fruitless import EndsEach, FruitlessConnections
+from walflow.net.handing import HandedConnection, hand_on
 from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
 from walflow.net.message_retries import MessageRetries, NumberedMessage
@@ -67,6 +68,7 @@ __all__ = [
     "Failure",
     "FailureVerdict",
     "FruitlessConnections",
+    "HandedConnection",
     "HeldPart",
     "Listener",
     "MessageRetries",
@@ -107,6 +109,7 @@ __all__ = [
     "connect_problem",
     "credential_in_the_open",
     "credentials_written",
+    "hand_on",
     "host_and_port",
     "listen_tcp",
     "on_thread",

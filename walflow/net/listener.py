@@ -100,9 +100,13 @@ class Listener:
         connection.setblocking(False)
         starting = self._arrived(connection, address)
         if starting is not None:
-            task = self._loop.create_task(starting)
-            self._starting.add(task)
-            task.add_done_callback(self._starting.discard)
+            self.begin(starting)
+
+    def begin(self, starting: Coroutine[object, object, None]) -> None:
+        """Sets up a connection, which a `close` meanwhile ends."""
+        task = self._loop.create_task(starting)
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
 
     def _pause(self, reason: str) -> None:
         """Stops accepting. New connections wait in the kernel's queue."""

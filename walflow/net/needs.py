@@ -11,6 +11,7 @@ from walflow.net.address import Address
 from walflow.net.secrets import Secret
 from walflow.net.sockets import SocketOptions, listen_tcp
 from walflow.net.tls import ClientTls, ServerTls, describe
+from walflow.world import handover
 
 PATIENCE: Final = 5.0  # seconds for a peer to answer
 
@@ -29,7 +30,7 @@ def to_reach(address: Address, tls: ClientTls | None = None) -> list[Need]:
             if tls is not None:
                 _shake_hands(sock, address, tls)
 
-    return [*_certificates(tls), Need(f"connect to {address}{' with TLS' if tls else ''}", reach)]
+    return [*_certificates(tls), Need(f"connect to {address}{' with TLS' if tls else ''}", reach, peer=True)]
 
 
 def to_reach_one(addresses: Sequence[Address]) -> Need:
@@ -46,7 +47,7 @@ def to_reach_one(addresses: Sequence[Address]) -> Need:
                 return
         raise NotAvailable("; ".join(failed))
 
-    return Need(f"connect to {' or '.join(map(str, addresses))}", reach)
+    return Need(f"connect to {' or '.join(map(str, addresses))}", reach, peer=True)
 
 
 def to_reach_socket(path: str) -> Need:
@@ -55,7 +56,7 @@ def to_reach_socket(path: str) -> Need:
             sock.settimeout(PATIENCE)
             sock.connect(path)
 
-    return Need(f"connect to {path}", reach)
+    return Need(f"connect to {path}", reach, peer=True)
 
 
 def to_make_socket(path: str) -> Need:
@@ -69,6 +70,11 @@ def to_make_socket(path: str) -> Need:
             raise NotAvailable(
                 f"there is no directory {folder}" if missing else f"this user may not write in {folder}"
             )
+        handed = handover().handed(f"unix {path}")
+        for sock in handed:
+            sock.close()
+        if handed:
+            return
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(PATIENCE)
             try:

@@ -74,6 +74,7 @@ class TcpListening(Exposed, ServerConnector):
             tls=self.tls,
             handshake_timeout=self.handshake_timeout,
             peer=peer,
+            place=f"{kind} {self.address}" if self.address.port else "",
         )
         sockets = listen_tcp(self.address, self.backlog, self.socket_options)
         listening = Address(self.address.host, int(sockets[0].getsockname()[1]))

@@ -68,6 +68,8 @@ class Peer(asyncio.Protocol):
         self._pauses: set[str] = set()
         self._measuring = False
         self._settled_before = 0
+        self.address: object = None
+        self.came = b""  # before it was set up: the process before had read it
 
     def abort(self) -> None:
         self.aborted = True
@@ -88,6 +90,9 @@ class Peer(asyncio.Protocol):
             broken=lambda: self.close(),
         )
         self._server.joined(self)
+        if self.came:
+            came, self.came = self.came, b""
+            self.data_received(came)
 
     def _new_writing(self, transport: asyncio.Transport) -> Writing:
         return Writing(transport, self._ack)
@@ -95,6 +100,12 @@ class Peer(asyncio.Protocol):
     def close(self) -> None:
         """Closes the connection. Data that was written before still reaches the client."""
         self.transport.close()
+
+    def rest(self) -> bytes | None:
+        """What came and is no event yet, if another process could go on with that alone. None: it could not."""
+        if self.aborted or self.transport.is_closing() or self.unwritten() or self.held.events:
+            return None
+        return self.stream.rest()
 
     def look(self, now: float) -> None:
         """Called once a second."""

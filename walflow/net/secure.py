@@ -204,6 +204,9 @@ class TlsProtocol(asyncio.Protocol):
         if hasattr(self, "_raw"):
             self._raw.abort()
 
+    def hand_to(self, app: asyncio.Protocol) -> None:
+        self._app = app
+
     @property
     def raw(self) -> asyncio.Transport:
         return self._raw
@@ -245,6 +248,10 @@ class TlsTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self._layer.abort()
+
+    def hand_to(self, app: asyncio.Protocol) -> None:
+        """From now on the connection is another protocol's. `connection_made` is not called."""
+        self._layer.hand_to(app)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:  # as asyncio types it
         found = self._layer.peer_info(name)

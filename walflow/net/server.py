@@ -15,13 +15,16 @@ from pydantic import Field
 from walflow.contract import Connector, Inlet, Outlet
 from walflow.event import Block
 from walflow.families import Families
+from walflow.handover import HandedConnection
 from walflow.net.deadline import CLOSING
 from walflow.net.families import SERVER_FAMILIES
+from walflow.net.handing import hand_on
 from walflow.net.listener import Listener
 from walflow.net.peer import Held, Peer
 from walflow.net.secure import TlsProtocol
 from walflow.net.tls import Contexts, ServerTls, check_name
 from walflow.size import Size
+from walflow.world import handover
 
 SWEEP: Final = 1.0  # seconds between looks for idle and slow clients
 
@@ -98,8 +101,9 @@ MakePeer = Callable[["StreamServer", Mapping[str, object], str | None], Peer]
 class StreamServer:
     """The part that both halves share: the connected clients, and the blocks to write to them in this turn.
 
-    `meta`: makes the events' metadata from a peer's address. `origin`: the address that counts for the limit, None if
-    there is none. `prepare`: sets the options of an accepted socket. `peer`: makes the object that talks to a client.
+    `place`: its kind and its address, by which the next process knows it; "": none would. `meta`: makes the events'
+    metadata from a peer's address. `origin`: the address that counts for the limit, None if there is none.
+    `prepare`: sets the options of an accepted socket. `peer`: makes the object that talks to a client.
     """
 
     def __init__(
@@ -115,6 +119,7 @@ class StreamServer:
         tls: ServerTls | None = None,
         handshake_timeout: int = 10_000_000_000,
         peer: MakePeer = Peer,
+        place: str = "",
     ) -> None:
         self.config = config
         self.inlet = inlet
@@ -124,6 +129,7 @@ class StreamServer:
         self.leaving: dict[int, Peer] = {}  # sent their last byte, and may still read
         self.silent: dict[Peer, None] = {}  # connected, and not a byte from them so far; oldest first
         self.listener: Listener | None = None
+        self._place = place
         self._meta = meta
         self._make = peer
         self._prepare = prepare
@@ -151,10 +157,12 @@ class StreamServer:
         self.inlet.serve(self.accept)
         self.inlet.on_reopen(self._reload)
         listener.start()
+        handover().takes(self._place, self._take_over)
         self.sweep()
         try:
             await asyncio.get_running_loop().create_future()
         finally:
+            handover().takes_no_more(self._place)
             await listener.close()
             await self._close()
 
@@ -251,12 +259,25 @@ class StreamServer:
             self._refused.value += 1
             self.out.log.warning("connection refused", reason=refusal, peer=origin)
             return None
+        peer = self._let_in(address, origin)
+        return self._set_up(peer, sock, lambda: self._protocol(peer))
+
+    def _let_in(self, address: object, origin: str | None) -> Peer:
         peer = self._make(self, self._meta(address), origin)
+        peer.address = address
         self._places += 1
         if origin is not None:
             self._origins[origin] += 1
         self.silent[peer] = None
-        return self._set_up(peer, sock)
+        return peer
+
+    def _take_over(self, handed: HandedConnection) -> None:
+        """A client of the process before. It was let in there, and its handshake is done."""
+        assert self.listener is not None
+        peer = self._let_in(handed.peer, self._origin(handed.peer))
+        peer.came = handed.came
+        handed.socket.setblocking(False)
+        self.listener.begin(self._set_up(peer, handed.socket, lambda: peer))
 
     def _refusal(self, origin: str | None) -> str | None:
         if self._per_origin is not None and origin is not None and self._origins[origin] >= self._per_origin:
@@ -288,11 +309,12 @@ class StreamServer:
         self.left(peer)
         peer.abort()
 
-    async def _set_up(self, peer: Peer, sock: socket.socket) -> None:
+    async def _set_up(self, peer: Peer, sock: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
         loop = asyncio.get_running_loop()
         try:
-            self._prepare(sock)
-            await loop.connect_accepted_socket(lambda: self._protocol(peer), sock)
+            if sock.family != socket.AF_UNIX:
+                self._prepare(sock)
+            await loop.connect_accepted_socket(protocol, sock)
             peer.keep_paused()
         except OSError:  # it is gone already
             sock.close()
@@ -396,6 +418,8 @@ class StreamServer:
         client.be_slow()
 
     async def _close(self) -> None:
+        if handover().leaving and self._place and self.out.name not in handover().owing:
+            self._hand_on()
         clients = self._present()
         for peer in list(self.silent):
             if not peer.joined:
@@ -409,3 +433,12 @@ class StreamServer:
             for client in clients:
                 client.abort()
         self._write()
+
+    def _hand_on(self) -> None:
+        """The clients that another process can go on with."""
+        for client in list(self.clients.values()):
+            came = client.rest()
+            if came is not None:
+                hand_on(self._place, client.transport, client.address, came)
+                client.stream.abandon()
+                client.connection_lost(None)

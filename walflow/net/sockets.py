@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from walflow.errors import WalflowError
 from walflow.net.address import Address
-from walflow.world import network
+from walflow.world import handover, network
 
 IDLE_SECONDS = 60  # before the kernel asks a silent peer whether it is still there
 PROBE_SECONDS = 10
@@ -52,9 +52,14 @@ class SocketOptions(BaseModel):
 
 
 def listen_tcp(address: Address, backlog: int, options: SocketOptions) -> list[socket.socket]:
-    """One socket for each address the host has. With port 0 all get the port that the first one got."""
+    """One socket for each address the host has. With port 0 all get the port that the first one got. If the process
+    before has handed on its sockets at this address, those."""
+    place = f"tcp {address}"
+    listening = handover().handed(place)
+    if listening:
+        handover().listens(place, listening)
+        return listening
     port = address.port
-    listening: list[socket.socket] = []
     try:
         found = network().addresses(address.host, port, socket.SOCK_STREAM, to_listen=True)
         for family, kind, protocol, _, where in dict.fromkeys(found):
@@ -71,6 +76,8 @@ def listen_tcp(address: Address, backlog: int, options: SocketOptions) -> list[s
         for sock in listening:
             sock.close()
         raise CannotListen(f"cannot listen on {address}: {error.strerror or error}") from error
+    if address.port:  # another one is drawn at each start
+        handover().listens(place, listening)
     return listening
 
 
@@ -87,7 +94,14 @@ class UnixListener:
         self.path = path
         self._permissions = permissions
         self._backlog = backlog
-        self.socket, self._made = self._listen()
+        handed = handover().handed(self._where)
+        there = _identity(path) if handed else None
+        self.socket, self._made = self._listen() if there is None else (handed[0], there)
+        handover().listens(self._where, [self.socket])
+
+    @property
+    def _where(self) -> str:
+        return f"unix {self.path}"
 
     def is_there(self) -> bool:
         """Whether the file is still the one that was made; otherwise no client finds the socket."""
@@ -98,6 +112,7 @@ class UnixListener:
         Raises CannotListen; then nothing has changed."""
         before = self.socket
         self.socket, self._made = self._listen()
+        handover().listens(self._where, [self.socket])
         return before
 
     def _listen(self) -> tuple[socket.socket, tuple[int, int] | None]:
@@ -120,9 +135,9 @@ class UnixListener:
             raise
 
     def remove(self) -> None:
-        """Removes the file, unless another process has replaced it."""
+        """Removes the file, unless another process has replaced it, or goes on with it."""
         self.socket.close()
-        if _identity(self.path) == self._made:
+        if not handover().leaving and _identity(self.path) == self._made:
             os.unlink(self.path)
 
     def _clear(self) -> None:

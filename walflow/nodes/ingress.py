@@ -159,6 +159,11 @@ class IngressStream:
         self._skipped = None
         self._to.ended(self)
 
+    def rest(self) -> bytes | None:
+        if self._held or self._yielded or self._skipped is not None or self._joins is not None:
+            return None
+        return bytes(self._tail)
+
     # turns
 
     def _do(self, call: Callable[[], None]) -> None:

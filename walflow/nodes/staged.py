@@ -78,6 +78,9 @@ class StagedStream(IngressStream):
         self._work.clear()
         super().abandon()
 
+    def rest(self) -> bytes | None:
+        return None
+
     def _end(self, ending: Callable[[], None], *, complete: bool) -> None:
         """Calls `ending` when all bytes that came are decoded."""
         self._ending = ending

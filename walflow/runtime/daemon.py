@@ -3,11 +3,11 @@
 import asyncio
 import os
 import resource
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from signal import SIGHUP, SIGINT, SIGTERM
 from typing import Final, Literal
 
 import structlog
@@ -19,14 +19,18 @@ from walflow.nodes.build import build
 from walflow.nodes.standstill import EVERY, Standstills
 from walflow.plan import Assembly, ConnectorPlan
 from walflow.plan.written import changed_files
-from walflow.runtime.drain import drain
+from walflow.runtime.drain import LEAVING, drain, quiet
 from walflow.runtime.fatal import die, on_internal_error
+from walflow.runtime.handover.predecessor import Predecessor
+from walflow.runtime.handover.reload import CommandLine, Reload
+from walflow.runtime.handover.successor import Successor
 from walflow.runtime.jobs import LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
+from walflow.runtime.notify import Notifier
 from walflow.runtime.process import DaemonProcess, OwnProcess
 from walflow.runtime.readiness import START_SECONDS, Readiness
 from walflow.runtime.runner import run_connector
-from walflow.world import monotonic
+from walflow.world import handover, monotonic
 
 DRAIN_SECONDS: Final = 10.0
 AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
@@ -49,12 +53,55 @@ def nothing_beside(daemon: "Daemon") -> AbstractAsyncContextManager[object]:
     return nullcontext()
 
 
-def run(assembly: Assembly, settings: Settings, beside: Beside = nothing_beside) -> int:
-    """Runs until a signal ends it. Returns the exit code. `beside` is entered before the first connector runs, and
-    left after the last one has ended."""
+def run(
+    assembly: Assembly,
+    settings: Settings,
+    beside: Beside = nothing_beside,
+    command: CommandLine | None = None,
+    predecessor: Predecessor | None = None,
+) -> int:
+    """Runs until a signal ends it, or another process has taken over. Returns the exit code. `beside` is entered
+    before the first connector runs, and left after the last one has ended. `command`: how the next process is
+    started; None: there is none."""
     _raise_descriptor_limit()
+    notifier = Notifier.from_environment()
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
-        return runner.run(Daemon(assembly, settings, beside).run())
+        try:
+            return runner.run(_runs(assembly, settings, beside, notifier, command, predecessor))
+        finally:
+            notifier.close()
+
+
+async def _runs(
+    assembly: Assembly,
+    settings: Settings,
+    beside: Beside,
+    notifier: Notifier,
+    command: CommandLine | None,
+    predecessor: Predecessor | None,
+) -> int:
+    """One run, and another one for each process that was to take over and ended."""
+    reload = predecessor.reload if predecessor is not None else None
+    while True:
+        daemon = Daemon(assembly, settings, beside, notifier=notifier, command=command, predecessor=predecessor)
+        daemon.reload = reload
+        code = await daemon.run()
+        if daemon.successor is None or await _hands_over(daemon.successor, notifier):
+            return code
+        predecessor, reload = None, daemon.reload
+
+
+async def _hands_over(successor: Successor, notifier: Notifier) -> bool:
+    """False: the next process has ended, and this one goes on."""
+    process = OwnProcess()
+    process.listen({number: partial(successor.tell, number) for number in (SIGTERM, SIGINT, SIGHUP)})
+    serves = await successor.switch(notifier.say)
+    process.ignore()
+    if serves or successor.told in (SIGTERM, SIGINT):
+        return True
+    handover().leaving = False
+    successor.go_back()
+    return False
 
 
 class Daemon:
@@ -68,7 +115,17 @@ class Daemon:
         beside: Beside = nothing_beside,
         process: DaemonProcess | None = None,
         jobs: LongJobs | None = None,
+        *,
+        notifier: Notifier | None = None,
+        command: CommandLine | None = None,
+        predecessor: Predecessor | None = None,
     ) -> None:
+        self.reload: Reload | None = None  # the last one
+        self.successor: Successor | None = None  # once it takes over
+        self._command = command
+        self._predecessor = predecessor
+        self._handover = handover()
+        self._reloading: asyncio.Task[None] | None = None
         self.assembly = assembly
         self.metrics = Metrics()
         self.nodes = build(assembly, self.metrics, flushes=settings.flush)
@@ -85,7 +142,14 @@ class Daemon:
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
         self._exit_code = 0
-        self.readiness = Readiness(self.nodes.connectors, self._stop, self._start_failed, settings.start_seconds)
+        self.readiness = Readiness(
+            self.nodes.connectors,
+            self._stop,
+            self._start_failed,
+            settings.start_seconds,
+            notifier,
+            predecessor.lacking if predecessor is not None else frozenset(),
+        )
 
     @property
     def stopping(self) -> bool:
@@ -93,6 +157,11 @@ class Daemon:
 
     async def run(self) -> int:
         self._listen_to_signals()
+        if self._predecessor is not None:
+            self._predecessor.watch()
+            self.readiness.on_serving = self._predecessor.serves
+        else:
+            self.readiness.on_serving = self._handover.drop  # what a run before has kept, and this one does not want
         self.readiness.begin()
         try:
             async with self._beside(self):
@@ -117,7 +186,9 @@ class Daemon:
         self._process.has_started()
         self._watch()
         await self._stop.wait()
-        left = await drain(self.nodes, self._settings.drain_seconds, self._at_once)
+        left = await drain(
+            self.nodes, self._settings.drain_seconds, self._at_once, leaving=self.successor is not None
+        )
         await self._end(tasks)
         for operator in self.nodes.operators:
             operator.node.end()
@@ -143,9 +214,7 @@ class Daemon:
 
     def _listen_to_signals(self) -> None:
         asyncio.get_running_loop().set_exception_handler(partial(on_internal_error, self._process))
-        self._process.listen(
-            {signal.SIGTERM: self._told_to_stop, signal.SIGINT: self._told_to_stop, signal.SIGHUP: self._reopen}
-        )
+        self._process.listen({SIGTERM: self._told_to_stop, SIGINT: self._told_to_stop, SIGHUP: self._reopen})
 
     def _start_failed(self) -> None:
         self._exit_code = EX_UNAVAILABLE
@@ -161,6 +230,41 @@ class Daemon:
             self._at_once.set()
         self._stop.set()
         self.readiness.stopping()
+
+    def begin_reload(self, reload: Reload, running: object) -> str:
+        """The next process is started. `running`: what runs here, for it to compare. Returns why not, or ""."""
+        if self._command is None:
+            return "this daemon cannot be reloaded"
+        if self.stopping or (self.reload is not None and not self.reload.over):
+            return "the daemon is stopping" if self.stopping else "a reload is under way"
+        if self._handover.watched:
+            return "the process before has not ended yet; in a few seconds it has"
+        if self.jobs.now():
+            return f"a job hangs: {self.jobs.now()[0]}"
+        self.reload = reload
+        log.info("reload", number=reload.number, by=reload.by, dry_run=reload.dry)
+        self._reloading = asyncio.create_task(self._reload(reload, running), name="reload")
+        return ""
+
+    async def _reload(self, reload: Reload, running: object) -> None:
+        assert self._command is not None
+        successor = Successor(reload, self._command, self._handover)
+        if not await successor.check(running):
+            await successor.end()
+            successor.drop()
+        elif reload.dry:
+            reload.phase = "checked"
+            await successor.end()
+            successor.drop()
+        elif self.stopping:
+            await successor.end()
+            successor.drop()
+        else:
+            self.successor = successor
+            successor.keep()
+            self._handover.leaving = True
+            self._stop.set()
+            self.readiness.leaving()
 
     def _reopen(self) -> None:
         log.info("reopening files")
@@ -185,6 +289,8 @@ class Daemon:
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
+            if self.successor is not None and not transactional:
+                await quiet(self.nodes, LEAVING)  # what was read as the servers ended
         for nodes in self.nodes.connectors:
             nodes.sink.abandon()
 

@@ -11,14 +11,18 @@ from walflow.nodes.build import Nodes
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import DRAIN
 from walflow.nodes.source import SourceNode
+from walflow.world import handover
 
+LEAVING: Final = 0.1  # seconds
 MOST: Final = 1000  # events that may be looked at one by one
 
 log = structlog.get_logger()
 
 
-async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
-    """Returns the number of events that are left. `at_once` is set when the operator asks not to wait any longer."""
+async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event, *, leaving: bool = False) -> int:
+    """Returns the number of events that are left. `at_once` is set when the operator asks not to wait any longer.
+    `leaving`: the next process goes on with the logs at once, so they get 0.1 s for what they could deliver, and as
+    much for what is in flight then."""
     log.info("draining", seconds=seconds)
     begun = asyncio.get_running_loop().time()
 
@@ -35,22 +39,38 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event) -> int:
     for operator in nodes.operators:
         operator.node.drain()
     kept = _Kept(nodes.connectors)
+    if leaving:
+        await until(lambda: kept.moves_nothing(), begun + LEAVING)
+        kept.logs_wait = True
     await until(lambda: kept.moves_nothing(), begun + seconds / 2)
     _stop_reading([each for each in nodes.connectors if each.source.transactional])
+    if leaving:
+        kept.logs_wait = False
+        await until(lambda: kept.settles_nothing(), asyncio.get_running_loop().time() + LEAVING)
+        kept.logs_wait = True
     await until(lambda: kept.settles_nothing(), begun + seconds)
     if at_once.is_set() or not kept.settles_nothing():
         if not _quiet(nodes.connectors):
             log.warning("drain ended early", reason="asked to end at once" if at_once.is_set() else "time is up")
     elif why := kept.why():
         log.info("drain is over", reason=why)
+    handover().owing = kept.owed()
     return _left(nodes.connectors)
+
+
+async def quiet(nodes: Nodes, seconds: float) -> None:
+    """Waits until no source has events in flight, but for so long at most."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not _quiet(nodes.connectors) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # as above
+        await asyncio.sleep(0.001)
 
 
 class _Kept:
     """What need not be waited for: events that a log or a broker has, and that a sink cannot take now,
-    or has failed."""
+    or has failed. `logs_wait`: what a log has need not be waited for in any case."""
 
     def __init__(self, connectors: Sequence[ConnectorNodes]) -> None:
+        self.logs_wait = False
         self._connectors = connectors
         self._by_name = {nodes.sink.name: nodes for nodes in connectors if nodes.sink.linked}
 
@@ -73,6 +93,11 @@ class _Kept:
         told += [f"what {source.name} has left has failed" for source in left if not self._away(source)]
         return "; ".join(told)
 
+    def owed(self) -> frozenset[str]:
+        """The sinks for which events wait."""
+        left = [source for _, source in self._sources() if _unsettled(source)]
+        return frozenset(nodes.sink.name for source in left for nodes in self._reached(source))
+
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
         """The sources of the connectors, or their lanes. Not those of answers: an event is unsettled until its answer
         is settled, so whoever has the event counts for both."""
@@ -85,6 +110,8 @@ class _Kept:
 
     def _may_stay(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
         connector = nodes.plan.connector
+        if self.logs_wait and connector.traits.positions:
+            return True
         durable = connector.traits.positions or (connector.resends() and not connector.traits.forwards)
         return durable and (bool(self._away(source)) or self._only_failed(source))
 

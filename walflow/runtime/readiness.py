@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,7 +20,8 @@ log = structlog.get_logger()
 
 class Readiness:
     """The daemon is ready if it is not stopping and each connector is ready, as its `Health` says. `on_failed`: the
-    start has failed, of which a service manager is told."""
+    start has failed, of which a service manager is told. `on_serving`: all is ready that was ready in the process
+    before; `tolerated`: the connectors that were not."""
 
     def __init__(
         self,
@@ -28,12 +29,16 @@ class Readiness:
         stop: asyncio.Event,
         on_failed: Callable[[], None],
         start_seconds: float = START_SECONDS,
+        notifier: Notifier | None = None,
+        tolerated: AbstractSet[str] = frozenset(),
     ) -> None:
+        self.on_serving: Callable[[], None] = _nothing
+        self._tolerated = tolerated
         self._on_failed = on_failed
         self._start_seconds = start_seconds
         self._connectors = connectors
         self._stop = stop
-        self._notifier = Notifier.from_environment()
+        self._notifier = notifier or Notifier.from_environment()
         self._said_ready = False
 
     def lacking(self) -> list[str]:
@@ -60,8 +65,14 @@ class Readiness:
     def stopping(self) -> None:
         self._notifier.say("STOPPING=1", "STATUS=draining")
 
+    def leaving(self) -> None:
+        """The next process says that it is ready."""
+        self._notifier.reloading()
+        self._notifier.status("handing over")
+
     def end(self) -> None:
-        self._notifier.close()
+        for nodes in self._connectors:
+            nodes.health.on_change = _nothing
 
     def _feed_watchdog(self, every: float) -> None:
         """Called by a timer of the loop. If the loop stands still, the watchdog is not fed."""
@@ -72,6 +83,8 @@ class Readiness:
         if self._stop.is_set():
             return
         lacking = self.lacking()
+        if all(nodes.health.ready or nodes.name in self._tolerated for nodes in self._connectors):
+            self._serve()
         if not lacking:
             self._say_ready()
         self._notifier.status(f"not ready: {'; '.join(lacking)}" if lacking else "ready")
@@ -87,15 +100,23 @@ class Readiness:
         self._notifier.status(f"start failed: {'; '.join(blocked)}")
         self._on_failed()
 
+    def _serve(self) -> None:
+        serve, self.on_serving = self.on_serving, _nothing
+        serve()
+
     def _say_ready(self) -> None:
         if self._said_ready or self._stop.is_set():
             return
         self._said_ready = True
+        self._serve()
         lacking = self.lacking()
         log.info("ready") if not lacking else log.warning(
             "not ready", after_seconds=self._start_seconds, lacking=lacking
         )
         self._notifier.say("READY=1")
+
+
+def _nothing() -> None: ...
 
 
 def _why(nodes: ConnectorNodes) -> str:

@@ -418,6 +418,9 @@ class MemoryStream:
     def abandon(self) -> None:
         self.ended = self.ended or "abandoned"
 
+    def rest(self) -> bytes | None:
+        return b""
+
 
 def _nothing() -> None: ...
 

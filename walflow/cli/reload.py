@@ -1,0 +1,89 @@
+"""`walflow reload`: the daemon's next process takes over, with the flow files as they are now."""
+
+import getpass
+import os
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from walflow.admin.text import printable
+from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
+from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
+
+if TYPE_CHECKING:
+    from walflow.runtime.handover.reload import Reload
+
+ASK_EVERY: Final = 0.1  # seconds
+PATIENCE: Final = 180.0  # seconds for all of it
+
+
+def reload(
+    admin: AdminOption = "127.0.0.1:9898",
+    admin_token_file: TokenOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the files, and show what would change. Nothing does.")
+    ] = False,
+    lose: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FLOW::NAME",
+            help="A sink or a log that is not in the files any more: the events that wait for it may be lost. "
+            "Repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Have the running daemon hand over to a new process, with its flow files as they are now, and with the walflow
+    that is installed now. No connection is refused, and clients stay connected.
+
+    If the files have a mistake, or the new process does not come to serve, the daemon goes on as it is. The mistake
+    is printed, and the exit code is that of `walflow check`."""
+    import msgspec
+
+    client = AdminClient(admin, admin_token_file)
+    body = msgspec.json.encode({"by": _who(), "dry": dry_run, "lose": lose or []})
+    with answered():
+        reload = _read(client.post("/reload", body))
+        reload = _wait(client, reload.number)
+    for line in reload.lines:
+        typer.echo(printable(line), err=reload.phase == "failed")
+    if reload.phase == "failed":
+        raise end("not reloaded: the daemon goes on as it was", reload.code or EX_UNAVAILABLE)
+    if reload.phase == "checked":
+        typer.echo("a reload would do this")
+    else:
+        typer.echo(f"reloaded: process {reload.pid} serves")
+
+
+def _wait(client: AdminClient, number: str) -> "Reload":
+    """Raises NoAnswer if no process of the daemon answers for long."""
+    deadline = time.monotonic() + PATIENCE
+    problem = NoAnswer("the reload takes too long")
+    while time.monotonic() < deadline:
+        time.sleep(ASK_EVERY)
+        try:
+            found = _read(client.ask("/reload"))
+        except NoAnswer as error:  # between two processes
+            problem = error
+            continue
+        if found.number != number:
+            raise end(f"another reload is under way, of {found.by}", EX_TEMPFAIL)
+        if found.over:
+            return found
+    raise problem
+
+
+def _read(document: bytes) -> "Reload":
+    import msgspec
+
+    from walflow.runtime.handover.reload import Reload
+
+    return msgspec.json.decode(document, type=Reload)
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"user {os.getuid()}"
+    return f"{user}, process {os.getpid()}"

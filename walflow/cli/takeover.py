@@ -1,0 +1,79 @@
+"""`walflow run` as the next process of a running daemon: what it finds it says to the one before, which serves on."""
+
+import hashlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from walflow.cli.stderr import Stderr
+from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
+
+if TYPE_CHECKING:
+    from walflow.cli.restart_changes import AfterRestart
+    from walflow.plan import Assembly
+    from walflow.runtime.handover.predecessor import Predecessor
+
+
+@contextmanager
+def refusing(predecessor: "Predecessor | None", stderr: Stderr) -> Generator[None]:
+    """If it ends here, the process before is told why, with what was written to stderr."""
+    if predecessor is None:
+        yield
+        return
+    said: list[str] = []
+    stderr.copy_to = said.append
+    try:
+        yield
+    except typer.Exit as end:
+        predecessor.refused([line for text in said for line in text.splitlines()], end.exit_code)
+        raise
+    finally:
+        stderr.copy_to = None
+
+
+def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) -> None:
+    """Returns once the process before has stopped. Raises typer.Exit if the flows cannot run here, or if events would
+    be lost that nobody said may be."""
+    import msgspec
+
+    from walflow.admin.document import Status
+    from walflow.admin.nodes import RunningNodes
+    from walflow.cli.environment import tried
+    from walflow.cli.restart_changes import RunningNow, changes, running_lines
+
+    failed = [one for one in tried(assembly, peers=False) if one.wrong is not None]
+    for one in failed:
+        stderr.write(f"walflow: {one.subject}: {one.what}: {one.wrong}")
+    if failed:
+        raise typer.Exit(EX_UNAVAILABLE)
+    now = RunningNow(
+        msgspec.convert(predecessor.running["nodes"], RunningNodes),
+        msgspec.convert(predecessor.running["status"], Status),
+    )
+    found = changes(now, assembly)
+    refused = _losing(found, predecessor.reload.lose)
+    for line in refused:
+        stderr.write(f"walflow: {line}")
+    if refused and not predecessor.reload.dry:
+        raise typer.Exit(EX_FINDINGS)
+    lines = [line.plain for line in running_lines(found)[:-1]]
+    predecessor.checked([*lines, *refused], flows_of(assembly))
+
+
+def _losing(found: "Sequence[AfterRestart]", lose: Sequence[str]) -> list[str]:
+    return [
+        f"{one.loses}: {one.words}: the reload is refused; `--lose {one.loses}` says that it is wanted"
+        for one in found
+        if one.loses and one.loses not in lose
+    ]
+
+
+def flows_of(assembly: "Assembly") -> str:
+    """A hash of the flow files."""
+    digest = hashlib.blake2b(digest_size=8)
+    for source in assembly.sources:
+        digest.update(source.text.encode(errors="surrogatepass"))
+        digest.update(b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,53 @@
+"""What is known of a reload: who asked for it, how far it is, and how it ended."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Phase = Literal["checking", "checked", "switching", "serving", "failed"]
+
+
+class Reload(msgspec.Struct):
+    """`number`: of this one, at random. `by`: who asked. `asked`: seconds since 1970. `dry`: nothing is to change.
+    `lose`: sinks and logs whose events may be lost. `lines`: what was found. `code`: as the command that failed would
+    end with. `flows`: a hash of the flow files, once they are checked. `pid`: of the next process."""
+
+    number: str
+    by: str
+    asked: float
+    dry: bool = False
+    lose: list[str] = []
+    phase: Phase = "checking"
+    lines: list[str] = []
+    code: int = 0
+    flows: str = ""
+    pid: int = 0
+
+    @property
+    def over(self) -> bool:
+        return self.phase in ("checked", "serving", "failed")
+
+
+class Said(msgspec.Struct):
+    """By the next process: `checked`, `refused`, `alive` or `serving`."""
+
+    what: Literal["checked", "refused", "alive", "serving"]
+    lines: list[str] = []
+    code: int = 0
+    flows: str = ""
+
+
+class CommandLine(NamedTuple):
+    """As this process was started: so is the next one."""
+
+    arguments: Sequence[str]
+    directory: str
+    environment: Mapping[str, str]
+
+    @classmethod
+    def own(cls, environment: Mapping[str, str]) -> "CommandLine":
+        """Call it before the process changes its directory or its environment."""
+        return cls([sys.executable, *sys.orig_argv[1:]], str(Path.cwd()), dict(environment))

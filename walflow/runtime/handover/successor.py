@@ -1,0 +1,267 @@
+"""The next process, as this one sees it."""
+
+import asyncio
+import base64
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import structlog
+
+from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
+from walflow.handover import HandedConnection, Handover
+from walflow.runtime.handover.channel import MOST_DESCRIPTORS, Gone, receive_soon, send_soon
+from walflow.runtime.handover.reload import CommandLine, Reload, Said
+
+CHANNEL: Final = "WALFLOW_HANDOVER"  # in the environment of the next process: the number of its descriptor
+CHECK_SECONDS: Final = 120.0  # for the next process to start and to check
+SILENT_SECONDS: Final = 30.0  # then it is taken for dead
+STAY_SECONDS: Final = 5.0  # after it serves
+LAST_SECONDS: Final = 1.0  # for answers that are passed on, after that
+
+log = structlog.get_logger(component="handover")
+
+
+class Successor:
+    """`end` has to be called in any case, unless it serves."""
+
+    def __init__(self, reload: Reload, command: CommandLine, handover: Handover) -> None:
+        self.reload = reload
+        self.told: signal.Signals | None = None  # to stop, while it was to take over
+        self._command = command
+        self._handover = handover
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._ended = asyncio.Event()
+        self._pidfd = -1
+        self._sockets: list[tuple[str, list[socket.socket]]] = []
+        self._locks: list[int] = []
+        self._late: set[asyncio.Task[None]] = set()
+        self._has_connections = False
+
+    def __repr__(self) -> str:
+        return f"<Successor {self.reload.pid}, {self.reload.phase}>"
+
+    # while this process serves
+
+    async def check(self, running: object) -> bool:
+        """Starts it, and waits until it has checked its flows. `running`: what runs here, for it to compare. False:
+        it has refused, or died: `reload` says why, and nothing has changed."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                self._start()
+                self.keep()
+                await self._send({"reload": self.reload, "running": running})
+                await self._hand_over()
+                said = await self._receive()
+        except TimeoutError:
+            self._fail([f"the next process was silent for {CHECK_SECONDS:g} s"], EX_TEMPFAIL)
+            return False
+        except (Gone, OSError) as error:
+            await self._fail_ended(error)
+            return False
+        self.reload.lines = said.lines
+        self.reload.flows = said.flows
+        if said.what != "checked":
+            self._fail(said.lines, said.code)
+            return False
+        return True
+
+    def _start(self) -> None:
+        """Raises OSError."""
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        environment = {**self._command.environment, CHANNEL: str(far.fileno())}
+        environment.pop("WATCHDOG_PID", None)  # this process's
+        try:
+            self._process = subprocess.Popen(
+                self._command.arguments,
+                cwd=self._command.directory,
+                env=environment,
+                pass_fds=[far.fileno()],
+            )
+        except OSError:
+            near.close()
+            raise
+        finally:
+            far.close()
+        self._channel = near
+        self.reload.pid = self._process.pid
+        self._pidfd = os.pidfd_open(self._process.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._has_ended)
+
+    def _has_ended(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        self._ended.set()
+
+    async def _fail_ended(self, error: Exception) -> None:
+        if isinstance(error, OSError):
+            self._fail([f"the next process cannot be started: {error.strerror}"], EX_UNAVAILABLE)
+            return
+        code = await self._wait()
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        self._fail([f"the next process {how} and said nothing; its own lines are in the log"], EX_TEMPFAIL)
+
+    async def _wait(self) -> int:
+        await self._ended.wait()
+        assert self._process is not None
+        return self._process.wait()
+
+    # as this process stops
+
+    def keep(self) -> None:
+        """From now on the sockets and locks stay open, whatever closes theirs."""
+        self.drop()
+        self._sockets = self._handover.hand_on()
+        self._locks = self._handover.locks.hand_on()
+
+    async def _hand_over(self) -> None:
+        """The sockets and locks that are kept."""
+        locks = list(self._locks)
+        groups = [(where, sockets) for where, sockets in self._sockets if len(sockets) <= MOST_DESCRIPTORS]
+        while groups or locks:
+            named: list[tuple[str, int]] = []
+            descriptors: list[int] = []
+            while groups and len(descriptors) + len(groups[0][1]) <= MOST_DESCRIPTORS:
+                where, sockets = groups.pop(0)
+                named.append((where, len(sockets)))
+                descriptors += [sock.fileno() for sock in sockets]
+            room = 0 if groups else MOST_DESCRIPTORS - len(descriptors)
+            some, locks = locks[:room], locks[room:]
+            await self._send({"sockets": named, "locks": len(some)}, descriptors + some)
+        await self._send({"all": True})
+
+    # when it has stopped
+
+    async def switch(self, say: Callable[[str], None]) -> bool:
+        """Hands all on. True: it serves, and this process may end. False: it has ended; this process goes on."""
+        self.reload.phase = "switching"
+        self._has_connections = True
+        try:
+            going, self._handover.going = self._handover.going, []
+            await self._hand_over()
+            for first in range(0, len(going), MOST_DESCRIPTORS):
+                await self._send_connections(going[first : first + MOST_DESCRIPTORS])
+            await self._send({"begin": self.reload})
+            await self._until_it_serves()
+        except (Gone, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                log.error("next process is silent", pid=self.reload.pid, seconds=SILENT_SECONDS)
+            await self.end()
+            self._fail(["the next process ended as it took over; the old one runs anew"], EX_TEMPFAIL)
+            return False
+        self.reload.phase = "serving"
+        say(f"MAINPID={self.reload.pid}")
+        self._handover.on_connection = self._pass_on
+        log.info("next process serves", pid=self.reload.pid)
+        stays = await self._stay()
+        if not stays:
+            await self.end()
+            self._fail(["the next process ended soon after it served; the old one runs anew"], EX_TEMPFAIL)
+            say(f"MAINPID={os.getpid()}")
+        return stays
+
+    async def _until_it_serves(self) -> None:
+        while True:
+            async with asyncio.timeout(SILENT_SECONDS):
+                said = await self._receive()
+            if said.what == "serving":
+                return
+
+    async def _stay(self) -> bool:
+        """Whether it still runs after a while."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), STAY_SECONDS)
+            return False
+        for relay in list(self._handover.relays):
+            relay.finish()
+        deadline = asyncio.get_running_loop().time() + LAST_SECONDS
+        while self._handover.relays and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # a second
+            await asyncio.sleep(0.01)
+        return not self._ended.is_set()
+
+    def tell(self, number: signal.Signals) -> None:
+        """A signal that came to this process is for that one."""
+        self.told = number
+        if self._process is not None and not self._ended.is_set():
+            self._process.send_signal(number)
+
+    async def end(self) -> None:
+        """Ends it, if it has not ended."""
+        if self._process is not None and not self._ended.is_set():
+            self._process.kill()
+        if self._process is not None:
+            await self._wait()
+        self._handover.on_connection = None
+        for relay in list(self._handover.relays):
+            relay.abort()
+        self._handover.relays.clear()
+        going, self._handover.going = self._handover.going, []
+        if self._has_connections:  # it may have read from them
+            for connection in going:
+                connection.socket.close()
+        self._close()
+
+    def go_back(self) -> None:
+        """This process goes on with what it has kept."""
+        self._handover.receive(self._sockets, self._locks)
+        self._sockets, self._locks = [], []
+
+    def _close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._pidfd >= 0:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def drop(self) -> None:
+        """Closes what was kept for it."""
+        for _, group in self._sockets:
+            for sock in group:
+                sock.close()
+        for fd in self._locks:
+            os.close(fd)
+        self._sockets, self._locks = [], []
+
+    def _fail(self, lines: list[str], code: int) -> None:
+        self.reload.phase = "failed"
+        self.reload.lines, self.reload.code = lines, code
+        log.error("reload failed", number=self.reload.number, by=self.reload.by, reason=lines[0] if lines else "")
+
+    # messages
+
+    async def _send(self, message: object, descriptors: list[int] | None = None) -> None:
+        if self._channel is None:
+            raise Gone
+        await send_soon(self._channel, message, descriptors)
+
+    async def _receive(self) -> Said:
+        if self._channel is None:
+            raise Gone
+        return msgspec.convert(await receive_soon(self._channel), Said)
+
+    def _pass_on(self, connection: HandedConnection) -> None:
+        task = asyncio.get_running_loop().create_task(self._send_late(connection))
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _send_late(self, connection: HandedConnection) -> None:
+        with suppress(Gone):
+            await self._send_connections([connection])
+
+    async def _send_connections(self, connections: Sequence[HandedConnection]) -> None:
+        described = [
+            (each.where, each.peer, base64.b64encode(each.came).decode(), each.secure) for each in connections
+        ]
+        try:
+            await self._send({"connections": described}, [each.socket.fileno() for each in connections])
+        finally:
+            for each in connections:
+                each.socket.close()
