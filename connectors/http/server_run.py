@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import socket
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
 from walflow.net import Listener, NoSecret, same_token
 from walflow.world import dice, handover
 
+OPENING: Final = 5.0  # seconds
 LINGER: Final = 2.0  # seconds in which a refused body is read and dropped, so that the client reads the answer
 REQUEST_BYTES: Final = 512  # what a request takes beside its head and its events
 LONGEST_KEY: Final = 255
@@ -70,6 +72,7 @@ class HttpServerRun:
         self._keys = KeyWindow(config.idempotency_window / 1e9, config.idempotency_keys, out.scheduler.time)
         self._departures = Departures(out)
         self._shut = False
+        self._opened = asyncio.Event()
         self._recalled = False
         self._keyed = itertools.count(
             dice().getrandbits(52)
@@ -89,6 +92,9 @@ class HttpServerRun:
             self._inlet.serve(self._replies.accept)
         if not self._shut:
             self._recall()
+        if self._shut and self._handover.watched:  # the log is not open yet; clients wait, and get no 503
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), OPENING)
         listener.start()
         self._handover.takes(self._clients.place, self._clients.take_over)
         self._clients.sweep()
@@ -106,6 +112,7 @@ class HttpServerRun:
     def _set_shut(self, shut: bool) -> None:
         self._shut = shut
         if not shut:
+            self._opened.set()
             self._recall()
 
     def _recall(self) -> None:

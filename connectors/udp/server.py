@@ -8,6 +8,7 @@ from pydantic import Field
 from connectors.udp.sockets import UDP, UdpOptions, UdpSocketOptions, buffer_of, dropped_by, listen_udp
 from walflow import Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
 from walflow.net import Address, AtUrl, UrlScheme, unwritten_port
+from walflow.world import handover
 
 LARGEST: Final = 1 << 16  # bytes; no datagram has more
 TURN_BYTES: Final = 256 << 10  # read before others have their turn: together they are one block
@@ -77,7 +78,7 @@ class UdpServer(AtUrl):
         sockets = listen_udp(self.address, self.receive_buffer, self.socket_options)
         try:
             self._say_what_it_got(sockets, out)
-            await _Receiving(sockets, out).run()
+            await _Receiving(sockets, out, handed_on=self.address.port != 0).run()
         finally:
             for sock in sockets:
                 sock.close()
@@ -97,10 +98,11 @@ class UdpServer(AtUrl):
 
 class _Receiving:
     """One run. All sockets feed one stream: it makes no difference which of the host's addresses a datagram came
-    to."""
+    to. `handed_on`: a process that takes over gets the sockets."""
 
-    def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
+    def __init__(self, sockets: Sequence[socket.socket], out: Outlet, *, handed_on: bool) -> None:
         self._sockets = sockets
+        self._handed_on = handed_on
         self._out = out
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(LARGEST)
@@ -123,7 +125,9 @@ class _Receiving:
             if self._decoding is not None:
                 self._decoding.cancel()
             stream.close()
-            self._losses.end(sum(map(self._unread, self._sockets)))
+            # what the next process has the sockets of, it reads
+            lost = 0 if handover().leaving and self._handed_on else sum(map(self._unread, self._sockets))
+            self._losses.end(lost)
 
     def _pause(self, reason: str) -> None:
         """From here on the kernel holds what arrives, and drops datagrams when its buffer is full."""

@@ -105,3 +105,18 @@ def test_what_comes_from_outside_runs_on_the_machine_of_its_process() -> None:
         simulated(story, Random(1))
     finally:
         outside.reset(token)
+
+
+def test_what_was_sent_of_a_file_is_known_although_a_read_of_it_fails() -> None:
+    """After kill -9: what cannot be compared with what was sent was taken for another file, and came twice."""
+    shape = Shape(
+        ("apart",), "batch", err=True, clients=2, chunk=4096, chunks=4, door="follow", exits=("file", "http")
+    )
+    steps = (Step("fail", 50, "read"), Step("wait", 0.038), Step("wait", 0.271), Step("kill"), Step("wait", 0.07))
+    tell(Story(shape, steps, 13872, 17))
+
+
+def test_a_copy_is_known_although_the_file_was_cut_and_renamed_between_two_looks() -> None:
+    """Its name begins as the one that the file had before."""
+    shape = Shape(("apart",), "all", err=False, chunk=65536, chunks=8, door="follow", exits=("file", "spark"))
+    tell(Story(shape, (Step("wait", 0.5),), 9760, 13))

@@ -209,6 +209,7 @@ def main(number: int) -> None:
     if order is not None:
         gc.enable()
         sys.argv[1:] = order.arguments
+        sys.orig_argv[:] = [*COMMAND, *order.arguments]  # the next process of a daemon is started so
         runpy.run_module("walflow", run_name="__main__", alter_sys=True)
 
 

@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property, partial
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import structlog
@@ -30,7 +30,7 @@ from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
 from walflow.net.sockets import UnixListener, listen_tcp
 from walflow.runtime.daemon import Daemon
-from walflow.runtime.handover.reload import Reload
+from walflow.runtime.handover.reload import WATCH_SECONDS, Reload
 from walflow.world import dice, wall_seconds
 
 BACKLOG: Final = 16
@@ -144,11 +144,13 @@ def _tell(endpoint: Endpoint, sock: socket.socket) -> None:
 
 
 class ReloadRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What a POST to /reload says. `by`: who asks, for the log. `dry`, `lose`: as of `Reload`."""
+    """What a POST to /reload says. `by`: who asks, for the log. The others: as of `Reload`."""
 
     by: str = ""
     dry: bool = False
     lose: list[str] = []
+    watch: Annotated[float, msgspec.Meta(ge=0, le=3600)] = WATCH_SECONDS
+    errors: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class Answers:
@@ -239,9 +241,8 @@ class Answers:
         except msgspec.MsgspecError as error:
             return web.Response(text=f"{error}\n", status=400)
         number = f"{dice().getrandbits(32):08x}"
-        reload = Reload(
-            number, printable(wanted.by) or "the admin interface", wall_seconds(), wanted.dry, wanted.lose
-        )
+        by = printable(wanted.by) or "the admin interface"
+        reload = Reload(number, by, wall_seconds(), wanted.dry, wanted.lose, wanted.watch, wanted.errors)
         running_now = {
             "nodes": running(self._daemon.assembly, self._nodes),
             "status": status(self._daemon, self._rates),

@@ -26,7 +26,9 @@ TokenOption = Annotated[
 
 
 class NoAnswer(Exception):
-    """No walflow answers at this address. The text is the line for the operator."""
+    """No walflow answers at this address. The text is the line for the operator. `nobody`: no process listens."""
+
+    nobody = False
 
 
 class TapRefused(NoAnswer):
@@ -97,7 +99,9 @@ class AdminClient:
                 else str(error) or type(error).__name__
             )
             elsewhere = "name a daemon's own --admin, or set WALFLOW_ADMIN"
-            raise NoAnswer(f"no daemon answers at {endpoint}: {why}; {elsewhere}") from None
+            nothing = NoAnswer(f"no daemon answers at {endpoint}: {why}; {elsewhere}")
+            nothing.nobody = isinstance(error, ConnectionRefusedError | FileNotFoundError)
+            raise nothing from None
         finally:
             connection.close()
 

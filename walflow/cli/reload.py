@@ -9,6 +9,7 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
+from walflow.cli.status import a_duration
 from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -32,6 +33,24 @@ def reload(
             "Repeatable.",
         ),
     ] = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DURATION",
+            parser=a_duration,
+            help="How long the old process stays once the new one serves. If the new one ends in that time, the old "
+            "one goes on. An hour at most. Default: 5s. The new one writes no checkpoint of a log meanwhile.",
+        ),
+    ] = None,
+    max_errors: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="EVENTS",
+            help="If more events than these fail or are rejected while the old process stays, the new one ends, and "
+            "the old one goes on.",
+        ),
+    ] = None,
 ) -> None:
     """Have the running daemon hand over to a new process, with its flow files as they are now, and with the walflow
     that is installed now. No connection is refused, and clients stay connected.
@@ -41,7 +60,8 @@ def reload(
     import msgspec
 
     client = AdminClient(admin, admin_token_file)
-    body = msgspec.json.encode({"by": _who(), "dry": dry_run, "lose": lose or []})
+    wanted = {"by": _who(), "dry": dry_run, "lose": lose or [], "watch": watch, "errors": max_errors}
+    body = msgspec.json.encode({name: value for name, value in wanted.items() if value is not None})
     with answered():
         reload = _read(client.post("/reload", body))
         reload = _wait(client, reload.number)
@@ -63,7 +83,9 @@ def _wait(client: AdminClient, number: str) -> "Reload":
         time.sleep(ASK_EVERY)
         try:
             found = _read(client.ask("/reload"))
-        except NoAnswer as error:  # between two processes
+        except NoAnswer as error:
+            if error.nobody:  # between two processes somebody listens all the time
+                raise
             problem = error
             continue
         if found.number != number:

@@ -15,6 +15,7 @@ from walflow.wal.arrivals import MOST_LOGS, Provenance, UpstreamPositions
 from walflow.wal.range_reader import RangeReader, RecordSlice
 from walflow_kernel.log_records import RECORD_START, TAG_SIZE_AT, TAG_SIZES, record_offsets
 
+MAY_COME_TWICE: Final = "what came from logs and files upstream may come twice"
 FILE_TERM: Final = 0  # a file has another name instead
 READ_BYTES: Final = 64 << 20  # of the newest records, at most: the file covers all but 16 MiB, if it is there
 
@@ -55,7 +56,13 @@ class Arriving:
         if isinstance(error, FailStop):
             out.fatal(error)
         if error is not None:
-            out.log.warning("what came from logs and files upstream may come twice", reason=str(error))
+            out.log.warning(MAY_COME_TWICE, reason=str(error))
+        if self._log.unsafe_from is not None:
+            out.log.warning(
+                MAY_COME_TWICE,
+                reason="the disk had no room to write the last records again, so a power cut could still take them",
+                positions_from=self._log.unsafe_from,
+            )
         out.log.info("knows what it has of logs and files upstream", positions=self.positions)
 
     def fresh(self, block: Block) -> Iterator[Block]:

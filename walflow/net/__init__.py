@@ -2,6 +2,7 @@
 and what sinks retry."""
 
 from walflow.backoff import Backoff
+from walflow.handover import HandedConnection
 from walflow.net.acks import WhenWritten
 from walflow.net.address import (
     Address,
@@ -20,7 +21,7 @@ from walflow.net.dial import Dial
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
 from walflow.net.fruitless import EndsEach, FruitlessConnections
-from walflow.net.handing import HandedConnection, hand_on
+from walflow.net.handing import hand_on
 from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
 from walflow.net.message_retries import MessageRetries, NumberedMessage

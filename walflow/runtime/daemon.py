@@ -35,6 +35,8 @@ from walflow.world import handover, monotonic
 DRAIN_SECONDS: Final = 10.0
 AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
 
+ERRORS: Final = ("failed_events_total", "rejected_events_total", "lost_events_total")
+
 log = structlog.get_logger()
 
 
@@ -158,7 +160,7 @@ class Daemon:
     async def run(self) -> int:
         self._listen_to_signals()
         if self._predecessor is not None:
-            self._predecessor.watch()
+            self._predecessor.watch(self._errors, self._die)
             self.readiness.on_serving = self._predecessor.serves
         else:
             self.readiness.on_serving = self._handover.drop  # what a run before has kept, and this one does not want
@@ -196,6 +198,9 @@ class Daemon:
             await scheduler.close()
         log.info("stopped", left=left, **totals(self.metrics, self.assembly.connectors))
         return self._exit_code
+
+    def _errors(self) -> int:
+        return sum(value for name, _, value in self.metrics if name in ERRORS)
 
     def _watch(self) -> None:
         if not self.stopping:
@@ -237,8 +242,6 @@ class Daemon:
             return "this daemon cannot be reloaded"
         if self.stopping or (self.reload is not None and not self.reload.over):
             return "the daemon is stopping" if self.stopping else "a reload is under way"
-        if self._handover.watched:
-            return "the process before has not ended yet; in a few seconds it has"
         if self.jobs.now():
             return f"a job hangs: {self.jobs.now()[0]}"
         self.reload = reload
@@ -248,6 +251,8 @@ class Daemon:
 
     async def _reload(self, reload: Reload, running: object) -> None:
         assert self._command is not None
+        while self._handover.watched:  # noqa: ASYNC110  # some seconds, after a reload
+            await asyncio.sleep(0.02)
         successor = Successor(reload, self._command, self._handover)
         if not await successor.check(running):
             await successor.end()

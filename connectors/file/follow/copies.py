@@ -59,6 +59,8 @@ def _by_head_and_name(known: Iterable[FollowedFile]) -> tuple[dict[int, list[Fol
         by_name[each.path] = each
         if each.head.length == HEAD_BYTES:
             by_head.setdefault(each.head.crc, []).append(each)
+    for each in [each for each in by_name.values() if each.moved_from is not None]:
+        by_name.setdefault(each.moved_from or "", each)  # copied, cut and renamed between two looks
     return by_head, by_name
 
 
@@ -169,7 +171,10 @@ def _find_copy(cut: CutFile, new: Sequence[FollowedFile], offsets: SentOffsets) 
         return cut
     if not each.settled or each.failed is not None:  # what failed is read again, from the copy
         return cut._replace(unsettled=True)
-    return _all_read(cut, *short, offsets)
+    try:
+        return _all_read(cut, *short, offsets)
+    except OSError:
+        return cut._replace(unsettled=True)
 
 
 def _was_read(file: GrowingFile, original: FollowedFile, copy: FollowedFile) -> bool:
@@ -222,13 +227,24 @@ def _carry(cut: CutFile, sent: Sent, copy: FollowedFile, file: GrowingFile, offs
         each.sent = Sent.nothing()  # after a crash it is not known how far that one went
 
 
-def find_sent(known: Iterable[FollowedFile], new: Sequence[FollowedFile], offsets: SentOffsets) -> None:
+def find_sent(
+    known: Iterable[FollowedFile], new: Sequence[FollowedFile], offsets: SentOffsets, *, patient: bool
+) -> list[FollowedFile]:
     """In a thread, in a start. What was sent of a file before a crash may be in a copy by now, though the checkpoint
-    knows neither the copy nor what the file had. Then the copy is read by the name of what was sent."""
+    knows neither the copy nor what the file had. Then the copy is read by the name of what was sent. `patient`: of
+    what cannot be read nothing is decided. Returns the files for which that is so."""
     left = [*new]
+    undecided: list[FollowedFile] = []
     for each in known:
-        if each.sent.offset and not each.compressed and left and not _still_has(each):
-            copy = next((copy for copy in left if _was_sent(copy, each)), None)
+        if each.sent.offset and not each.compressed and left:
+            try:
+                if _still_has(each):
+                    continue
+                copy = next((copy for copy in left if _was_sent(copy, each)), None)
+            except OSError:
+                if patient:
+                    undecided.append(each)
+                continue
             if copy is None:
                 continue
             left.remove(copy)
@@ -237,13 +253,14 @@ def find_sent(known: Iterable[FollowedFile], new: Sequence[FollowedFile], offset
             except OSError:
                 continue
             copy.sent, each.sent = each.sent, Sent.nothing()
+    return undecided
 
 
 def _still_has(each: FollowedFile) -> bool:
-    """Whatever the checkpoint says of it. What cannot be read counts as there."""
+    """Whatever the checkpoint says of it. Raises OSError."""
     try:
         file = GrowingFile.open(each.path, each.identity, 0, Head(), Head())
-    except (Elsewhere, OSError):
+    except (Elsewhere, FileNotFoundError):
         return True
     try:
         return is_there(each.sent, file)
@@ -252,6 +269,7 @@ def _still_has(each: FollowedFile) -> bool:
 
 
 def _was_sent(copy: FollowedFile, each: FollowedFile) -> bool:
+    """Raises OSError."""
     if each.sent.offset < HEAD_BYTES and not copy.path.startswith(each.path):
         return False
     try:
@@ -263,5 +281,5 @@ def _was_sent(copy: FollowedFile, each: FollowedFile) -> bool:
         ):
             return False
         return is_there(each.sent, file)
-    except (OSError, Elsewhere, Rewritten):
+    except (FileNotFoundError, Elsewhere, Rewritten):
         return False

@@ -65,6 +65,7 @@ class FollowedFile:
         "head",
         "identity",
         "last",
+        "moved_from",
         "not_before",
         "originals",
         "packed",
@@ -85,6 +86,7 @@ class FollowedFile:
 
     def __init__(self, path: str, identity: Identity, size: int, acked: int = 0, head: Head | None = None) -> None:
         self.path = path
+        self.moved_from: str | None = None  # its name before this one, in this run
         self.identity = identity
         self.size = size
         self.position = self.acked = self.saved = acked

@@ -80,14 +80,17 @@ def read_some(files: Sequence[FollowedFile], known: Iterable[FollowedFile], offs
             break
         read = _read(file, each_may, originals)
         left -= len(read.parts)
-        reads.append(read)
         if read.parts and isinstance(file.file, GrowingFile):
-            _note(read, file.file, offsets)
+            try:
+                _note(read, file.file, offsets)
+            except OSError as error:  # whether it was sent before is not known, so it is read again
+                read = FileRead(file, trouble=error.strerror or str(error))
+        reads.append(read)
     return reads
 
 
 def _note(read: FileRead, file: GrowingFile, offsets: SentOffsets) -> None:
-    """Notes what was read, before any of it is sent."""
+    """Notes what was read, before any of it is sent. Raises OSError."""
     each = read.file
     sent = after(each.sent, file, each.last, each.position, read.parts, sound=not (read.rewritten or read.trouble))
     if sent != each.sent:

@@ -1,7 +1,9 @@
 """What a read gave: events on their way, a file that was cut or compressed, or trouble."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from connectors.file.follow.compressed_file import InflatedFile
 from connectors.file.follow.copies import CutFile, find_copies, find_sent
@@ -14,6 +16,8 @@ from connectors.file.follow.outcomes import FileOutcomes
 from connectors.file.follow.same_file import NOTHING_READ, Guess, guesses, left
 from connectors.file.follow.sent import SentOffsets
 from walflow import Outlet
+
+TRIES: Final = 5  # at what cannot be read, in a start, before the other files are read
 
 
 class FileReads:
@@ -188,8 +192,14 @@ class FileReads:
         """In a start, before anything is read."""
         files = self._files
         if new := files.new:
-            known = [each for each in files.known.values() if each.slot >= 0]
-            await self._in_thread.run(partial(find_sent, known, new, self._offsets))
+            undecided = [each for each in files.known.values() if each.slot >= 0]
+            for tries_left in reversed(range(TRIES)):
+                undecided = await self._in_thread.run(
+                    partial(find_sent, undecided, new, self._offsets, patient=tries_left > 0)
+                )
+                if not undecided:
+                    break
+                await asyncio.sleep(self._config.poll_interval)
             files.open.update((each.identity, each) for each in new if each.file is not None)
 
     async def settle_cut(self, before: Sequence[FollowedFile]) -> None:

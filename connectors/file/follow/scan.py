@@ -133,7 +133,7 @@ class FileLooks:
             return
         if each.path != found.path:
             self._tell_renamed(each, found.path)
-            each.path = found.path
+            each.path, each.moved_from = found.path, each.path
             self._keeper.acked(each)
         each.gone_since = None
         each.searched = False
@@ -186,7 +186,7 @@ class FileLooks:
             if path is None:
                 self._missing(each)
                 return
-            each.path = path
+            each.path, each.moved_from = path, each.path
             each.size = -1  # not known: reading it will show
             self._files.unread[each.identity] = each
         self._end_if_quiet(each, now)

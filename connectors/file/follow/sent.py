@@ -155,7 +155,7 @@ class SentOffsets:
 
 def after(before: Sent, file: GrowingFile, last: bytes, start: int, parts: Sequence[bytes], *, sound: bool) -> Sent:
     """What is sent once these parts are, which were read from `start` on. `last`: the bytes before. `sound`: the file
-    was what it was when the last of them was read. It blocks."""
+    was what it was when the last of them was read. It blocks. Raises OSError."""
     if start < before.offset and not (sound and is_there(before, file)):
         before = Sent.nothing()
     end = start + sum(map(len, parts))
@@ -167,12 +167,9 @@ def after(before: Sent, file: GrowingFile, last: bytes, start: int, parts: Seque
 
 
 def is_there(sent: Sent, file: GrowingFile) -> bool:
-    """Whether the file has these bytes now."""
+    """Whether the file has these bytes now. Raises OSError."""
     places: list[tuple[Head, int]] = [(sent.tail, sent.offset - sent.tail.length), (sent.head, 0)]
-    try:
-        return all(crc32c(file.peek(head.length, offset)) == head.crc for head, offset in places)
-    except OSError:
-        return False
+    return all(crc32c(file.peek(head.length, offset)) == head.crc for head, offset in places)
 
 
 def _checked(layout: struct.Struct, *fields: object) -> bytes:

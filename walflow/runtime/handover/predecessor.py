@@ -6,23 +6,29 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Self, cast
+from typing import Any, Final, NoReturn, Self, cast
 
 import msgspec
 import structlog
 
+from walflow.errors import WalflowError
 from walflow.handover import OWN, HandedConnection
 from walflow.runtime.handover.channel import Gone, receive, send
 from walflow.runtime.handover.reload import Reload, Said
-from walflow.runtime.handover.successor import CHANNEL, LAST_SECONDS, STAY_SECONDS
+from walflow.runtime.handover.successor import CHANNEL, LAST_SECONDS
 
+COUNT: Final = 0.1  # seconds
 ALIVE: Final = 1.0  # seconds between two signs of life, until it serves
 OVERDUE: Final = 30.0  # seconds after which the process before should have ended
 
 log = structlog.get_logger(component="handover")
+
+
+class TooManyErrors(WalflowError):
+    """In the time for which the process before stays."""
 
 
 class Predecessor:
@@ -101,8 +107,10 @@ class Predecessor:
 
     # once the loop runs
 
-    def watch(self) -> None:
-        """Shows signs of life until `serves`, and takes what still comes."""
+    def watch(self, errors: Callable[[], int], give_up: Callable[[WalflowError], NoReturn]) -> None:
+        """Shows signs of life until `serves`, and takes what still comes. `errors`: events so far that failed or were
+        rejected. `give_up`: if they are too many, so that the process before goes on."""
+        self._errors, self._give_up = errors, give_up
         loop = asyncio.get_running_loop()
         self._live(loop)
         threading.Thread(target=self._listen, args=(loop,), name="handover", daemon=True).start()
@@ -114,7 +122,19 @@ class Predecessor:
         log.info("took over", by=self.reload.by, number=self.reload.number, flows=self.reload.flows, before=self._pid)
         with suppress(Gone):
             send(self._channel, Said("serving"))
-        asyncio.get_running_loop().call_later(STAY_SECONDS + LAST_SECONDS + OVERDUE, self._end_overdue)
+        loop = asyncio.get_running_loop()
+        loop.call_later(self.reload.watch + LAST_SECONDS + OVERDUE, self._end_overdue)
+        if self.reload.errors is not None:
+            self._count(loop, self.reload.errors)
+
+    def _count(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+        if not OWN.watched:
+            return
+        errors = self._errors()
+        if errors > most:
+            said = f"{errors} events failed or were rejected, and {most} may: the old flow goes on"
+            self._give_up(TooManyErrors(said))
+        loop.call_later(COUNT, self._count, loop, most)
 
     def _live(self, loop: asyncio.AbstractEventLoop) -> None:
         if OWN.watched and self.reload.phase != "serving":

@@ -3,23 +3,29 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
+
+WATCH_SECONDS: Final = 5.0
 
 Phase = Literal["checking", "checked", "switching", "serving", "failed"]
 
 
 class Reload(msgspec.Struct):
     """`number`: of this one, at random. `by`: who asked. `asked`: seconds since 1970. `dry`: nothing is to change.
-    `lose`: sinks and logs whose events may be lost. `lines`: what was found. `code`: as the command that failed would
-    end with. `flows`: a hash of the flow files, once they are checked. `pid`: of the next process."""
+    `lose`: sinks and logs whose events may be lost. `watch`: seconds for which the old process stays, once the new
+    one serves, to go on if that ends. `errors`: if more events fail or are rejected in them, the new one ends.
+    `lines`: what was found. `code`: as the command that failed would end with. `flows`: a hash of the flow files,
+    once they are checked. `pid`: of the next process."""
 
     number: str
     by: str
     asked: float
     dry: bool = False
     lose: list[str] = []
+    watch: float = WATCH_SECONDS
+    errors: int | None = None
     phase: Phase = "checking"
     lines: list[str] = []
     code: int = 0

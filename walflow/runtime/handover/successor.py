@@ -21,7 +21,6 @@ from walflow.runtime.handover.reload import CommandLine, Reload, Said
 CHANNEL: Final = "WALFLOW_HANDOVER"  # in the environment of the next process: the number of its descriptor
 CHECK_SECONDS: Final = 120.0  # for the next process to start and to check
 SILENT_SECONDS: Final = 30.0  # then it is taken for dead
-STAY_SECONDS: Final = 5.0  # after it serves
 LAST_SECONDS: Final = 1.0  # for answers that are passed on, after that
 
 log = structlog.get_logger(component="handover")
@@ -41,6 +40,7 @@ class Successor:
         self._pidfd = -1
         self._sockets: list[tuple[str, list[socket.socket]]] = []
         self._locks: list[int] = []
+        self._sending = asyncio.Lock()
         self._late: set[asyncio.Task[None]] = set()
         self._has_connections = False
 
@@ -147,6 +147,7 @@ class Successor:
             await self._hand_over()
             for first in range(0, len(going), MOST_DESCRIPTORS):
                 await self._send_connections(going[first : first + MOST_DESCRIPTORS])
+            self._handover.on_connection = self._pass_on
             await self._send({"begin": self.reload})
             await self._until_it_serves()
         except (Gone, TimeoutError) as error:
@@ -157,7 +158,6 @@ class Successor:
             return False
         self.reload.phase = "serving"
         say(f"MAINPID={self.reload.pid}")
-        self._handover.on_connection = self._pass_on
         log.info("next process serves", pid=self.reload.pid)
         stays = await self._stay()
         if not stays:
@@ -176,7 +176,7 @@ class Successor:
     async def _stay(self) -> bool:
         """Whether it still runs after a while."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), STAY_SECONDS)
+            await asyncio.wait_for(self._ended.wait(), self.reload.watch)
             return False
         for relay in list(self._handover.relays):
             relay.finish()
@@ -238,9 +238,10 @@ class Successor:
     # messages
 
     async def _send(self, message: object, descriptors: list[int] | None = None) -> None:
-        if self._channel is None:
-            raise Gone
-        await send_soon(self._channel, message, descriptors)
+        async with self._sending:
+            if self._channel is None:
+                raise Gone
+            await send_soon(self._channel, message, descriptors)
 
     async def _receive(self) -> Said:
         if self._channel is None:
