@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from walflow.handover import HandedLocks
+from walflow.handover import NO_LOCKS, HandedLocks
 
 IOV_MAX = 1024  # Linux UIO_MAXIOV: more slices than this a writev refuses
 LOOKS: Final = (
@@ -177,10 +177,11 @@ class RealDisk:
     """The operating system's."""
 
     preallocates = True
+    _locks = NO_LOCKS
     _held: Mapping[str, int] = {}  # directories, and the descriptor of each; replaced, never changed
 
-    def __init__(self, locks: HandedLocks | None = None) -> None:
-        self._locks = locks or HandedLocks()
+    def __init__(self, locks: HandedLocks = NO_LOCKS) -> None:
+        self._locks = locks
 
     def makedir(self, path: str, mode: int = 0o700) -> None:
         os.makedirs(path, mode=mode, exist_ok=True)

@@ -58,6 +58,16 @@ class HandedLocks:
             os.close(fd)
 
 
+class _NoLocks(HandedLocks):
+    """Of a disk of which nothing is handed on."""
+
+    def took(self, fd: int) -> None: ...
+    def closed(self, fd: int) -> None: ...
+
+
+NO_LOCKS: Final = _NoLocks()
+
+
 class HandedConnection(NamedTuple):
     """`where`: the kind of its server and the address. `peer`: as accept(2) gives it. `came`: bytes that are no event
     yet. `secure`: it is under TLS, which the process before decrypts."""

@@ -134,8 +134,8 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
         (
             ["zzz"],
             (
-                "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, top, tap, "
-                "connectors, wal, frontier"
+                "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, reload, top, "
+                "tap, connectors, wal, frontier"
             ),
         ),
         (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, consumers, forget, export, import"),

@@ -117,7 +117,10 @@ def test_what_becomes_of_a_log(tmp_path: Path) -> None:
     assert difference(FLOW, FLOW, 1) == [kept._replace(words=one)]
     assert difference(FLOW, FLOW.replace('"state"', '"other"'), 7)[1:] == [
         AfterRestart(
-            "log", "connector main::log", f"is not opened again: 7 events stay in {state}, and no sink gets them"
+            "log",
+            "connector main::log",
+            f"is not opened again: 7 events stay in {state}, and no sink gets them",
+            loses="main::log",
         ),
         AfterRestart("log", "connector main::log", f"begins a new log in {tmp_path / 'other'}"),
     ]
@@ -136,7 +139,8 @@ def test_a_sink_that_moves_to_another_log_is_told_what_it_loses() -> None:
         "/pipeline/before to /connector/log2;",
     ).replace("/connector/log to /pipeline/after", "/connector/log2 to /pipeline/after")
     words = "main::out is not behind it any more: it does not get what waits there"
-    assert AfterRestart("log", "connector main::log", words) in difference(FLOW, after, 5)
+    assert AfterRestart("log", "connector main::log", words, loses="main::out") in difference(FLOW, after, 5)
+    assert AfterRestart("log", "connector main::log", words) in difference(FLOW, after, 0)
 
 
 def test_a_sink_with_another_name_is_told_how_it_goes_on(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_a_sink_with_another_name_is_told_how_it_goes_on(tmp_path: Path) -> None
         "main::out is not behind it any more: it does not get what waits there. If it is main::archive now, "
         f"`walflow wal rename {tmp_path / 'state'} out archive`, while walflow is stopped, lets it go on where it was"
     )
-    assert AfterRestart("log", "connector main::log", words) in difference(FLOW, renamed, 5)
+    assert AfterRestart("log", "connector main::log", words, loses="main::out") in difference(FLOW, renamed, 5)
 
 
 def test_a_log_elsewhere_is_a_difference() -> None:
@@ -202,7 +206,7 @@ def test_a_running_daemon_is_asked_and_says_on_sighup_that_its_file_has_changed(
         assert lines[-1] == "a restart applies this"
         daemon.process.send_signal(1)
         said = daemon.wait_for("flow file has changed since the start")
-        assert said["advice"] == "restart to apply; `walflow check --running` shows it"
+        assert said["advice"] == "`walflow reload` applies it; with `--dry-run` it shows what that changes"
         assert daemon.terminate() == 0
 
 

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -84,11 +84,13 @@ class Reloaded:
 
 
 @contextmanager
-def started(directory: Path, flow: str, *options: str) -> Iterator[Reloaded]:
+def started(
+    directory: Path, flow: str, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Reloaded]:
     file = directory / "main.troy"
     file.write_text(flow)
     admin = directory / "admin.sock"
-    with running(file, directory, *options, admin=f"unix:{admin}") as daemon:
+    with running(file, directory, *options, admin=f"unix:{admin}", environment=environment) as daemon:
         reloaded = Reloaded(daemon, file, admin)
         daemon.wait_for("ready")
         try:
@@ -305,6 +307,42 @@ def test_a_followed_file_is_read_once(tmp_path: Path) -> None:
         daemon.ends()
     assert set(ids(tmp_path).values()) == {1}
     asked.communicate()
+
+
+def test_a_daemon_without_a_token_is_told_by_a_signal(tmp_path: Path) -> None:
+    """Its admin interface cannot know who asks; the kernel knows who may send SIGUSR2."""
+    port, admin = free_port(), f"127.0.0.1:{free_port()}"
+    flow = tmp_path / "main.troy"
+    flow.write_text(echo(port))
+    with running(flow, tmp_path, admin=admin) as daemon:
+        daemon.wait_for("ready")
+        client = Client(port)
+        command = [*WALFLOW, "reload", "--admin", admin]
+        refused = ran([*command, "--watch", "1s"], capture_output=True, text=True, cwd=ROOT)
+        assert (refused.returncode, "SIGUSR2" in refused.stderr) == (69, True), refused
+        done = ran(command, capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, "serves" in done.stdout) == (0, True), done
+        client.send(b"{}\n")
+        assert client.lines(1) == [b"{}"]
+        client.close()
+        daemon.kill()
+
+
+def test_systemd_is_told_which_process_it_is_now(tmp_path: Path) -> None:
+    told = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(told))
+        manager.settimeout(PATIENCE)
+        port = free_port()
+        with started(tmp_path, echo(port), environment={"NOTIFY_SOCKET": str(told)}) as daemon:
+            old, asked = daemon.pid(), daemon.asks()
+            said = b""
+            while not (b"MAINPID" in said and b"READY=1" in said.rpartition(b"RELOADING=1")[2]):
+                said += manager.recv(4096) + b"\n"
+            asked.communicate()
+            assert f"MAINPID={daemon.pid()}".encode() in said
+            assert daemon.pid() != old
+            assert b"STOPPING=1" not in said
 
 
 # What is refused before anything changes

@@ -31,7 +31,6 @@ from walflow.net import CannotListen, SocketOptions
 from walflow.net.sockets import UnixListener, listen_tcp
 from walflow.runtime.daemon import Daemon
 from walflow.runtime.handover.reload import WATCH_SECONDS, Reload
-from walflow.world import dice, wall_seconds
 
 BACKLOG: Final = 16
 CLOSING: Final = 0.5  # seconds that an answer under way gets when the daemon has ended
@@ -163,6 +162,7 @@ class Answers:
         self._guard = guard
         self._taps = taps
         self._pages = pages
+        daemon.describe = self.describe
 
     async def runner(self) -> web.AppRunner:
         application = web.Application()
@@ -232,7 +232,7 @@ class Answers:
 
     async def begin_reload(self, request: web.Request) -> web.Response:
         if not self._guard.may_change:
-            line = "a reload needs a daemon that has an --admin-token-file, or whose --admin is unix:/path"
+            line = "a reload needs an --admin-token-file, or an --admin that is unix:/path; or SIGUSR2"
             return web.Response(text=f"{line}\n", status=403)
         if (request.content_length or 0) > LONGEST:
             return web.Response(text=f"a request has at most {LONGEST} bytes\n", status=413)
@@ -240,18 +240,19 @@ class Answers:
             wanted = msgspec.json.decode(await request.content.read(LONGEST + 1) or b"{}", type=ReloadRequest)
         except msgspec.MsgspecError as error:
             return web.Response(text=f"{error}\n", status=400)
-        number = f"{dice().getrandbits(32):08x}"
-        by = printable(wanted.by) or "the admin interface"
-        reload = Reload(number, by, wall_seconds(), wanted.dry, wanted.lose, wanted.watch, wanted.errors)
-        running_now = {
+        reload = Reload.new(printable(wanted.by) or "the admin interface")
+        reload.dry, reload.lose, reload.watch, reload.errors = wanted.dry, wanted.lose, wanted.watch, wanted.errors
+        refusal = self._daemon.begin_reload(reload)
+        if refusal:
+            return web.Response(text=f"{refusal}\n", status=409)
+        return web.Response(body=msgspec.json.encode(reload), status=202, content_type="application/json")
+
+    def describe(self) -> object:
+        return {
             "nodes": running(self._daemon.assembly, self._nodes),
             "status": status(self._daemon, self._rates),
             "lacking": [nodes.name for nodes in self._daemon.nodes.connectors if not nodes.health.ready],
         }
-        refusal = self._daemon.begin_reload(reload, running_now)
-        if refusal:
-            return web.Response(text=f"{refusal}\n", status=409)
-        return web.Response(body=msgspec.json.encode(reload), status=202, content_type="application/json")
 
     def _guarded(self, handler: Handler) -> Handler:
         async def guarded(request: web.Request) -> web.StreamResponse:

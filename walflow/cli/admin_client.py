@@ -50,6 +50,13 @@ class AdminClient:
         self.endpoint: Endpoint = endpoint
         self._headers = _authorization(token_file)
 
+    @property
+    def may_change(self) -> bool:
+        """Whether the daemon can know that who asks may change something."""
+        from walflow.admin.endpoint import UnixPath
+
+        return bool(self._headers) or isinstance(self.endpoint, UnixPath)
+
     def ask(self, path: str) -> bytes:
         """The body of an answer 200."""
         code, body = self.get(path)

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import signal
 import time
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 ASK_EVERY: Final = 0.1  # seconds
 PATIENCE: Final = 180.0  # seconds for all of it
+SIGNALLED: Final = 10.0  # seconds for a signal to have an effect
 
 
 def reload(
@@ -60,11 +62,12 @@ def reload(
     import msgspec
 
     client = AdminClient(admin, admin_token_file)
-    wanted = {"by": _who(), "dry": dry_run, "lose": lose or [], "watch": watch, "errors": max_errors}
-    body = msgspec.json.encode({name: value for name, value in wanted.items() if value is not None})
+    wanted = {"by": _who(), "dry": dry_run or None, "lose": lose or None, "watch": watch, "errors": max_errors}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    body = msgspec.json.encode(wanted)
     with answered():
-        reload = _read(client.post("/reload", body))
-        reload = _wait(client, reload.number)
+        number = _begin(client, body) if len(wanted) > 1 or client.may_change else _signal(client)
+        reload = _wait(client, number)
     for line in reload.lines:
         typer.echo(printable(line), err=reload.phase == "failed")
     if reload.phase == "failed":
@@ -73,6 +76,35 @@ def reload(
         typer.echo("a reload would do this")
     else:
         typer.echo(f"reloaded: process {reload.pid} serves")
+
+
+def _begin(client: AdminClient, body: bytes) -> str:
+    return _read(client.post("/reload", body)).number
+
+
+def _signal(client: AdminClient) -> str:
+    """To a daemon that cannot know who asks its admin interface. Who may send a signal may have it reloaded."""
+    import msgspec
+
+    pid: int = msgspec.json.decode(client.ask("/status"))["pid"]
+    before = _last(client)
+    try:
+        os.kill(pid, signal.SIGUSR2)
+    except OSError as error:
+        raise end(f"process {pid} cannot be told: {error.strerror}", EX_UNAVAILABLE) from None
+    deadline = time.monotonic() + SIGNALLED
+    while time.monotonic() < deadline:
+        time.sleep(ASK_EVERY)
+        number = _last(client)
+        if number != before:
+            return number
+    raise NoAnswer(f"process {pid} does not begin to reload; its log says why")
+
+
+def _last(client: AdminClient) -> str:
+    """The number of the last reload, or ""."""
+    code, body = client.get("/reload")
+    return _read(body).number if code == 200 else ""
 
 
 def _wait(client: AdminClient, number: str) -> "Reload":

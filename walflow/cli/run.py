@@ -175,6 +175,7 @@ def run(
     # Until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time.
     gc.disable()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     from walflow.diagnostics import render_all
     from walflow.plan import load
     from walflow.runtime.daemon import Settings, run as run_daemon

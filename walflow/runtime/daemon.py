@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from signal import SIGHUP, SIGINT, SIGTERM
+from signal import SIGHUP, SIGINT, SIGTERM, SIGUSR2
 from typing import Final, Literal
 
 import structlog
@@ -35,6 +35,7 @@ from walflow.world import handover, monotonic
 DRAIN_SECONDS: Final = 10.0
 AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
 
+FORWARDED: Final = (SIGTERM, SIGINT, SIGHUP, SIGUSR2)  # to the next process, while this one waits for it
 ERRORS: Final = ("failed_events_total", "rejected_events_total", "lost_events_total")
 
 log = structlog.get_logger()
@@ -96,7 +97,7 @@ async def _runs(
 async def _hands_over(successor: Successor, notifier: Notifier) -> bool:
     """False: the next process has ended, and this one goes on."""
     process = OwnProcess()
-    process.listen({number: partial(successor.tell, number) for number in (SIGTERM, SIGINT, SIGHUP)})
+    process.listen({number: partial(successor.tell, number) for number in FORWARDED})
     serves = await successor.switch(notifier.say)
     process.ignore()
     if serves or successor.told in (SIGTERM, SIGINT):
@@ -123,6 +124,7 @@ class Daemon:
         predecessor: Predecessor | None = None,
     ) -> None:
         self.reload: Reload | None = None  # the last one
+        self.describe: Callable[[], object] | None = None  # what runs here, for the next process to compare
         self.successor: Successor | None = None  # once it takes over
         self._command = command
         self._predecessor = predecessor
@@ -219,7 +221,14 @@ class Daemon:
 
     def _listen_to_signals(self) -> None:
         asyncio.get_running_loop().set_exception_handler(partial(on_internal_error, self._process))
-        self._process.listen({SIGTERM: self._told_to_stop, SIGINT: self._told_to_stop, SIGHUP: self._reopen})
+        self._process.listen(
+            {
+                SIGTERM: self._told_to_stop,
+                SIGINT: self._told_to_stop,
+                SIGHUP: self._reopen,
+                SIGUSR2: self._told_to_reload,
+            }
+        )
 
     def _start_failed(self) -> None:
         self._exit_code = EX_UNAVAILABLE
@@ -236,10 +245,17 @@ class Daemon:
         self._stop.set()
         self.readiness.stopping()
 
-    def begin_reload(self, reload: Reload, running: object) -> str:
-        """The next process is started. `running`: what runs here, for it to compare. Returns why not, or ""."""
-        if self._command is None:
-            return "this daemon cannot be reloaded"
+    def _told_to_reload(self) -> None:
+        """Who may send a signal may do that: the same user, and root."""
+        refusal = self.begin_reload(Reload.new("SIGUSR2"))
+        if refusal:
+            log.error("reload failed", by="SIGUSR2", reason=refusal)
+
+    def begin_reload(self, reload: Reload) -> str:
+        """The next process is started. Returns why not, or ""."""
+        if self._command is None or self.describe is None:
+            return "this daemon cannot be reloaded: it has no --admin, by which the next process knows what runs here"
+        running = self.describe()
         if self.stopping or (self.reload is not None and not self.reload.over):
             return "the daemon is stopping" if self.stopping else "a reload is under way"
         if self.jobs.now():
@@ -282,7 +298,7 @@ class Daemon:
             log.warning(
                 "flow file has changed since the start",
                 file=name,
-                advice="restart to apply; `walflow check --running` shows it",
+                advice="`walflow reload` applies it; with `--dry-run` it shows what that changes",
             )
 
     async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:

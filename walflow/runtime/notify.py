@@ -35,13 +35,15 @@ class Notifier:
             address = None  # a vsock: none of ours
         return cls(address, int(microseconds) / 1e6 if microseconds.isdigit() and watched else None)
 
-    def say(self, *lines: str) -> None:
+    def say(self, *lines: str) -> bool:
+        """False: nobody takes it now."""
         if self._socket is None or self._address is None:
-            return
+            return True
         try:
             self._socket.sendto("\n".join(lines).encode(errors="replace"), self._address)
         except OSError:
-            pass
+            return False
+        return True
 
     def status(self, text: str) -> None:
         """One line that `systemctl status` shows."""

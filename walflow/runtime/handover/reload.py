@@ -7,6 +7,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from walflow.world import dice, wall_seconds
+
 WATCH_SECONDS: Final = 5.0
 
 Phase = Literal["checking", "checked", "switching", "serving", "failed"]
@@ -31,6 +33,10 @@ class Reload(msgspec.Struct):
     code: int = 0
     flows: str = ""
     pid: int = 0
+
+    @classmethod
+    def new(cls, by: str) -> "Reload":
+        return cls(f"{dice().getrandbits(32):08x}", by, wall_seconds())
 
     @property
     def over(self) -> bool:

@@ -21,6 +21,8 @@ from walflow.runtime.handover.reload import CommandLine, Reload, Said
 CHANNEL: Final = "WALFLOW_HANDOVER"  # in the environment of the next process: the number of its descriptor
 CHECK_SECONDS: Final = 120.0  # for the next process to start and to check
 SILENT_SECONDS: Final = 30.0  # then it is taken for dead
+TELLINGS: Final = 500  # tries
+SOON: Final = 0.01  # seconds
 LAST_SECONDS: Final = 1.0  # for answers that are passed on, after that
 
 log = structlog.get_logger(component="handover")
@@ -138,7 +140,7 @@ class Successor:
 
     # when it has stopped
 
-    async def switch(self, say: Callable[[str], None]) -> bool:
+    async def switch(self, say: Callable[[str], bool]) -> bool:
         """Hands all on. True: it serves, and this process may end. False: it has ended; this process goes on."""
         self.reload.phase = "switching"
         self._has_connections = True
@@ -157,14 +159,22 @@ class Successor:
             self._fail(["the next process ended as it took over; the old one runs anew"], EX_TEMPFAIL)
             return False
         self.reload.phase = "serving"
-        say(f"MAINPID={self.reload.pid}")
+        await self._tell_main(say, self.reload.pid)
         log.info("next process serves", pid=self.reload.pid)
         stays = await self._stay()
         if not stays:
             await self.end()
             self._fail(["the next process ended soon after it served; the old one runs anew"], EX_TEMPFAIL)
-            say(f"MAINPID={os.getpid()}")
+            await self._tell_main(say, os.getpid())
         return stays
+
+    async def _tell_main(self, say: Callable[[str], bool], pid: int) -> None:
+        """To the service manager, which takes the end of its main process for the end of the service."""
+        for _ in range(TELLINGS):
+            if say(f"MAINPID={pid}"):
+                return
+            await asyncio.sleep(SOON)
+        log.error("the service manager does not listen", pid=pid, advice="it takes the service for stopped")
 
     async def _until_it_serves(self) -> None:
         while True:
