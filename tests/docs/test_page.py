@@ -88,7 +88,7 @@ def _metrics(admin: Admin) -> str:
 
 
 def _has_delivered_all(admin: Admin) -> bool:
-    lines = [line for line in _metrics(admin).splitlines() if line.startswith("walflow_component_backlog_events{")]
+    lines = [line for line in _metrics(admin).splitlines() if line.startswith("walflow_wal_backlog_events{")]
     return bool(lines) and all(line.endswith(" 0.0") for line in lines)
 
 

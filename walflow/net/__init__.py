@@ -21,7 +21,7 @@ from walflow.net.dial import Dial
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
 from walflow.net.fruitless import EndsEach, FruitlessConnections
-from walflow.net.handing import hand_on
+from walflow.net.handed_on import hand_on
 from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
 from walflow.net.message_retries import MessageRetries, NumberedMessage

@@ -18,7 +18,7 @@ from walflow.families import Families
 from walflow.handover import HandedConnection
 from walflow.net.deadline import CLOSING
 from walflow.net.families import SERVER_FAMILIES
-from walflow.net.handing import hand_on
+from walflow.net.handed_on import hand_on
 from walflow.net.listener import Listener
 from walflow.net.peer import Held, Peer
 from walflow.net.secure import TlsProtocol

@@ -16,7 +16,7 @@ import structlog
 
 from walflow.errors import WalflowError
 from walflow.handover import OWN, HandedConnection
-from walflow.runtime.handover.channel import Gone, receive, send
+from walflow.runtime.handover.channel import ChannelClosed, receive, send
 from walflow.runtime.handover.reload import Reload, Said
 from walflow.runtime.handover.successor import CHANNEL, LAST_SECONDS
 
@@ -57,13 +57,13 @@ class Predecessor:
         channel.set_inheritable(False)
         try:
             return cls(channel)
-        except Gone:
+        except ChannelClosed:
             raise SystemExit(0) from None
 
     def refused(self, lines: Sequence[str], code: int) -> None:
         """Nothing is taken over. Without effect once something was."""
         if not self._begun:
-            with suppress(Gone):
+            with suppress(ChannelClosed):
                 send(self._channel, Said("refused", [*lines], code))
 
     def checked(self, lines: Sequence[str], flows: str) -> None:
@@ -74,7 +74,7 @@ class Predecessor:
                 raise SystemExit(0)
             self._receive_descriptors()
             self._receive_connections()
-        except Gone:
+        except ChannelClosed:
             raise SystemExit(0) from None
         self._begun = True
         OWN.watched = True
@@ -120,7 +120,7 @@ class Predecessor:
             return
         self.reload.phase = "serving"
         log.info("took over", by=self.reload.by, number=self.reload.number, flows=self.reload.flows, before=self._pid)
-        with suppress(Gone):
+        with suppress(ChannelClosed):
             send(self._channel, Said("serving"))
         loop = asyncio.get_running_loop()
         loop.call_later(self.reload.watch + LAST_SECONDS + OVERDUE, self._end_overdue)
@@ -138,7 +138,7 @@ class Predecessor:
 
     def _live(self, loop: asyncio.AbstractEventLoop) -> None:
         if OWN.watched and self.reload.phase != "serving":
-            with suppress(Gone):
+            with suppress(ChannelClosed):
                 send(self._channel, Said("alive"))
             loop.call_later(ALIVE, self._live, loop)
 
@@ -148,7 +148,7 @@ class Predecessor:
                 message, descriptors = receive(self._channel)
                 for connection in _connections(message, descriptors):
                     loop.call_soon_threadsafe(partial(OWN.arrived, connection))
-        except Gone:
+        except ChannelClosed:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._gone)
 

@@ -15,7 +15,7 @@ import structlog
 
 from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
 from walflow.handover import HandedConnection, Handover
-from walflow.runtime.handover.channel import MOST_DESCRIPTORS, Gone, receive_soon, send_soon
+from walflow.runtime.handover.channel import MOST_DESCRIPTORS, ChannelClosed, receive_soon, send_soon
 from walflow.runtime.handover.reload import CommandLine, Reload, Said
 
 CHANNEL: Final = "WALFLOW_HANDOVER"  # in the environment of the next process: the number of its descriptor
@@ -64,7 +64,7 @@ class Successor:
         except TimeoutError:
             self._fail([f"the next process was silent for {CHECK_SECONDS:g} s"], EX_TEMPFAIL)
             return False
-        except (Gone, OSError) as error:
+        except (ChannelClosed, OSError) as error:
             await self._fail_ended(error)
             return False
         self.reload.lines = said.lines
@@ -152,7 +152,7 @@ class Successor:
             self._handover.on_connection = self._pass_on
             await self._send({"begin": self.reload})
             await self._until_it_serves()
-        except (Gone, TimeoutError) as error:
+        except (ChannelClosed, TimeoutError) as error:
             if isinstance(error, TimeoutError):
                 log.error("next process is silent", pid=self.reload.pid, seconds=SILENT_SECONDS)
             await self.end()
@@ -250,12 +250,12 @@ class Successor:
     async def _send(self, message: object, descriptors: list[int] | None = None) -> None:
         async with self._sending:
             if self._channel is None:
-                raise Gone
+                raise ChannelClosed
             await send_soon(self._channel, message, descriptors)
 
     async def _receive(self) -> Said:
         if self._channel is None:
-            raise Gone
+            raise ChannelClosed
         return msgspec.convert(await receive_soon(self._channel), Said)
 
     def _pass_on(self, connection: HandedConnection) -> None:
@@ -264,7 +264,7 @@ class Successor:
         task.add_done_callback(self._late.discard)
 
     async def _send_late(self, connection: HandedConnection) -> None:
-        with suppress(Gone):
+        with suppress(ChannelClosed):
             await self._send_connections([connection])
 
     async def _send_connections(self, connections: Sequence[HandedConnection]) -> None:
