@@ -65,7 +65,7 @@ class _NoLocks(HandedLocks):
     def closed(self, fd: int) -> None: ...
 
 
-NO_LOCKS: Final = _NoLocks()
+NO_LOCKS: Final[HandedLocks] = _NoLocks()
 
 
 class HandedConnection(NamedTuple):
