@@ -505,3 +505,35 @@ def test_too_many_errors_bring_the_old_flow_back(tmp_path: Path) -> None:
         assert "3 events failed or were rejected" in "".join(daemon.daemon.raw)
         client.close()
         echoes(port, b"{}")
+
+
+# In a container
+
+
+def _is_namespace_to_be_had() -> bool:
+    tried = subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+@pytest.mark.skipif(not _is_namespace_to_be_had(), reason="no namespace of processes is to be had")
+def test_process_1_stays_and_passes_signals_on(tmp_path: Path) -> None:
+    port, admin = free_port(), tmp_path / "admin.sock"
+    flow = tmp_path / "main.troy"
+    flow.write_text(echo(port))
+    prefix = ["unshare", "-pf", "--mount-proc"]
+    with running(flow, tmp_path, prefix=prefix, admin=f"unix:{admin}") as daemon:
+        reloaded = Reloaded(daemon, flow, admin)
+        daemon.wait_for("ready")
+        first = int(Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text())
+        client = Client(port)
+        for number in range(RELOADS):
+            reloaded.reloads()
+            client.send(b'{"id":"%d"}\n' % number)
+            assert client.lines(1)
+        client.close()
+        wait_until(lambda: reloaded.said("process before has ended") == RELOADS, "an old one stays")
+        children = Path(f"/proc/{first}/task/{first}/children")
+        assert len(children.read_text().split()) == 1
+        os.kill(first, signal.SIGTERM)
+        assert daemon.wait() == 0
+        assert reloaded.said("stopped") == RELOADS + 1

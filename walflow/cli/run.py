@@ -174,6 +174,10 @@ def run(
     refuse_mixed(files, "run")
     # Until the daemon runs: nothing that a start makes is garbage, and looking for it is a fifth of the time.
     gc.disable()
+    if os.getpid() == 1:
+        from walflow.runtime.handover import parent
+
+        parent.begin()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it: what it reopens is opened anew anyway
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     from walflow.diagnostics import render_all

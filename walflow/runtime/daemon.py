@@ -24,7 +24,7 @@ from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.handover.predecessor import Predecessor
 from walflow.runtime.handover.reload import CommandLine, Reload
 from walflow.runtime.handover.successor import Successor
-from walflow.runtime.jobs import LongJobs
+from walflow.runtime.jobs import LongJob, LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.notify import Notifier
 from walflow.runtime.process import DaemonProcess, OwnProcess
@@ -35,6 +35,8 @@ from walflow.world import handover, monotonic
 DRAIN_SECONDS: Final = 10.0
 AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
 
+HANGS: Final = 5.0  # seconds that a job gets, before a handover is given up
+QUICK: Final = 0.5  # seconds: a job that takes no longer hangs not
 FORWARDED: Final = (SIGTERM, SIGINT, SIGHUP, SIGUSR2)  # to the next process, while this one waits for it
 ERRORS: Final = ("failed_events_total", "rejected_events_total", "lost_events_total")
 
@@ -130,6 +132,7 @@ class Daemon:
         self._predecessor = predecessor
         self._handover = handover()
         self._reloading: asyncio.Task[None] | None = None
+        self._over = False
         self.assembly = assembly
         self.metrics = Metrics()
         self.nodes = build(assembly, self.metrics, flushes=settings.flush)
@@ -198,6 +201,7 @@ class Daemon:
             operator.node.end()
         for scheduler in schedulers:
             await scheduler.close()
+        self._over = True
         log.info("stopped", left=left, **totals(self.metrics, self.assembly.connectors))
         return self._exit_code
 
@@ -205,7 +209,7 @@ class Daemon:
         return sum(value for name, _, value in self.metrics if name in ERRORS)
 
     def _watch(self) -> None:
-        if not self.stopping:
+        if not self.stopping or (self.successor is not None and not self._over):
             self.jobs.look()
             self.standstills.look()
             asyncio.get_running_loop().call_later(EVERY, self._watch)
@@ -258,8 +262,6 @@ class Daemon:
         running = self.describe()
         if self.stopping or (self.reload is not None and not self.reload.over):
             return "the daemon is stopping" if self.stopping else "a reload is under way"
-        if self.jobs.now():
-            return f"a job hangs: {self.jobs.now()[0]}"
         self.reload = reload
         log.info("reload", number=reload.number, by=reload.by, dry_run=reload.dry)
         self._reloading = asyncio.create_task(self._reload(reload, running), name="reload")
@@ -277,7 +279,9 @@ class Daemon:
             reload.phase = "checked"
             await successor.end()
             successor.drop()
-        elif self.stopping:
+        elif self.stopping or (hanging := await self._hanging()) is not None:
+            if not self.stopping:
+                successor.refuse(f"{hanging}: the log cannot be closed")
             await successor.end()
             successor.drop()
         else:
@@ -286,6 +290,15 @@ class Daemon:
             self._handover.leaving = True
             self._stop.set()
             self.readiness.leaving()
+
+    async def _hanging(self) -> LongJob | None:
+        """A job that does not end, which a stop would wait for. All others have some seconds."""
+        deadline = monotonic() + HANGS
+        while (job := self.jobs.longest()) is not None and job.seconds > QUICK:
+            if monotonic() > deadline:
+                return job
+            await asyncio.sleep(QUICK / 4)
+        return None
 
     def _reopen(self) -> None:
         log.info("reopening files")

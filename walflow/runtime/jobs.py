@@ -217,6 +217,14 @@ class LongJobs:
     def now(self) -> list[LongJob]:
         return [one.long for one in self._watched if one.long is not None]
 
+    def longest(self) -> LongJob | None:
+        """What has been under way for longest."""
+        running = [(one, job) for one in self._watched if (job := one.worker.running) is not None]
+        if not running:
+            return None
+        one, job = max(running, key=lambda each: each[1].seconds)
+        return LongJob(job.of or one.name, one.worker.call(), job.seconds)
+
     def seconds(self, name: str) -> float:
         """How long the longest job of a component has been under way."""
         running = [one.worker.running for one in self._watched if one.name == name]

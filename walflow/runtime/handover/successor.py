@@ -15,6 +15,7 @@ import structlog
 
 from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
 from walflow.handover import HandedConnection, Handover
+from walflow.runtime.handover import parent
 from walflow.runtime.handover.channel import MOST_DESCRIPTORS, ChannelClosed, receive_soon, send_soon
 from walflow.runtime.handover.reload import CommandLine, Reload, Said
 
@@ -85,7 +86,7 @@ class Successor:
                 self._command.arguments,
                 cwd=self._command.directory,
                 env=environment,
-                pass_fds=[far.fileno()],
+                pass_fds=[far.fileno(), *parent.descriptors()],
             )
         except OSError:
             near.close()
@@ -169,7 +170,9 @@ class Successor:
         return stays
 
     async def _tell_main(self, say: Callable[[str], bool], pid: int) -> None:
-        """To the service manager, which takes the end of its main process for the end of the service."""
+        """To the service manager, which takes the end of its main process for the end of the service; and to the
+        parent in a container."""
+        parent.tell(pid)
         for _ in range(TELLINGS):
             if say(f"MAINPID={pid}"):
                 return
@@ -239,6 +242,10 @@ class Successor:
         for fd in self._locks:
             os.close(fd)
         self._sockets, self._locks = [], []
+
+    def refuse(self, why: str) -> None:
+        """For a reason of this process."""
+        self._fail([why], EX_TEMPFAIL)
 
     def _fail(self, lines: list[str], code: int) -> None:
         self.reload.phase = "failed"
