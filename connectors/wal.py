@@ -45,6 +45,7 @@ from walflow.delivery import (
 )
 from walflow.files import error_on_thread, made_directory, read_on_thread, room, unlocked
 from walflow.wal import Commit, Log, LogOptions
+from walflow.world import handover
 
 APPENDED_AGAIN: Final = ". What a log upstream sends again after a crash is appended again"
 
@@ -287,6 +288,7 @@ async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
     await error_on_thread(out, lambda: None)
     await error_on_thread(out, lambda: None, urgent=True)
     out.log.info("log closing", left=reader.backlog(), durable=log.durable)
-    await error_on_thread(out, log.close)
+    # the process before may go on from the cursor that it left
+    await error_on_thread(out, log.abandon if handover().watched else log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same
         out.fatal(log.failure)

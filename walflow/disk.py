@@ -260,7 +260,8 @@ class RealDisk:
 
     def let_go(self, fd: int) -> None:
         self._held = {path: held for path, held in self._held.items() if held != fd}
-        self.close(fd)
+        self._locks.closed(fd)
+        os.close(fd)
 
     def allocate(self, fd: int, size: int) -> None:
         os.posix_fallocate(fd, 0, size)

@@ -74,6 +74,7 @@ class Sender(threading.Thread):
     def __init__(self, number: int, port: int, stop: threading.Event, *, keyed: bool = False) -> None:
         super().__init__(daemon=True)
         self.keyed = keyed
+        self.failures = 0  # requests without an answer 200
         self.acked: list[str] = []
         self._number, self._port, self._stop_now = number, port, stop
         self._dice = random.Random(number)
@@ -86,6 +87,7 @@ class Sender(threading.Thread):
             sent += len(ids)
             body = "".join(f'{{"id":"{each}"}}\n' for each in ids)
             while not self._is_acked(connection, body, ids[0]):
+                self.failures += 1
                 self._stop_now.wait(0.02)  # it is being started again
                 if self._stop_now.is_set() or not self.keyed:
                     break

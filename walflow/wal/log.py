@@ -107,7 +107,6 @@ class Log:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or world.disk()
         self._clock: Clocks = clock or world.clocks()
-        self._handover = world.handover()
         self.directory = Directory(options.path, self.disk, gives_up=options.gives_up)
         self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
         self.budget = self.space.budget
@@ -493,9 +492,8 @@ class Log:
         if not self._closed:
             with suppress(DiskFull, FailStop):  # what was not synced is known for that at the next start
                 self._sync_all()
-            if not self._handover.watched:  # the process before may go on from the cursor that it left
-                with suppress(DiskFull, FailStop):  # an older cursor stands, and some events will come twice
-                    self._write_cursor()
+            with suppress(DiskFull, FailStop):  # an older cursor stands, and some events will come twice
+                self._write_cursor()
         self.abandon()
 
     def abandon(self) -> None:
