@@ -272,24 +272,24 @@ class Daemon:
         while self._handover.watched:  # noqa: ASYNC110  # some seconds, after a reload
             await asyncio.sleep(0.02)
         successor = Successor(reload, self._command, self._handover)
-        if not await successor.check(running):
-            await successor.end()
-            successor.drop()
-        elif reload.dry:
-            reload.phase = "checked"
-            await successor.end()
-            successor.drop()
-        elif self.stopping or (hanging := await self._hanging()) is not None:
-            if not self.stopping:
+        if await successor.check(running) and not reload.dry and not self.stopping:
+            hanging = await self._hanging()
+            if hanging is None and not self.stopping:
+                self._leave_to(successor)
+                return
+            if hanging is not None:
                 successor.refuse(f"{hanging}: the log cannot be closed")
-            await successor.end()
-            successor.drop()
-        else:
-            self.successor = successor
-            successor.keep()
-            self._handover.leaving = True
-            self._stop.set()
-            self.readiness.leaving()
+        if reload.dry and reload.phase != "failed":
+            reload.phase = "checked"
+        await successor.end()
+        successor.drop()
+
+    def _leave_to(self, successor: Successor) -> None:
+        self.successor = successor
+        successor.keep()
+        self._handover.leaving = True
+        self._stop.set()
+        self.readiness.leaving()
 
     async def _hanging(self) -> LongJob | None:
         """A job that does not end, which a stop would wait for. All others have some seconds."""
