@@ -22,7 +22,7 @@ from tests.system import ledger
 from tests.system.admin import Admin
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, free_port, running, wait_until
-from tests.system.warm import ran
+from tests.system.warm import ran, said as printed
 
 RELOADS = 3
 
@@ -62,6 +62,10 @@ class Reloaded:
         """Of the process that serves."""
         running = [int(str(line["pid"])) for line in self.daemon.lines if line.get("event") == "running"]
         return running[-1]
+
+    def shows(self) -> str:
+        """What `walflow status` prints."""
+        return printed([*WALFLOW, "status", "--admin", self.address], cwd=ROOT)
 
     def asks(self) -> "subprocess.Popen[str]":
         """For a reload, and does not wait."""
@@ -370,6 +374,10 @@ def test_a_mistake_is_printed_and_the_old_process_serves_on(tmp_path: Path) -> N
         assert client.lines(1) == [b"{}"]
         assert daemon.pid() == pid
         client.close()
+        assert "reload failed, asked for" in daemon.shows()
+        daemon.flow.write_text(echo(port))
+        daemon.reloads()
+        assert "; reloaded " in daemon.shows()
 
 
 def test_what_would_be_lost_is_named_and_kept(tmp_path: Path) -> None:

@@ -168,6 +168,16 @@ class WaitStatus(Struct):
     seconds: float
 
 
+class ReloadStatus(Struct):
+    """The last reload. `by`: who asked; `asked`: seconds since 1970; `flows`: a hash of the flow files that it
+    checked."""
+
+    by: str
+    asked: float
+    phase: str
+    flows: str
+
+
 class Status(Struct):
     version: str
     pid: int
@@ -179,3 +189,4 @@ class Status(Struct):
     flows: list[FlowStatus]
     standstills: list[StandstillStatus] = []
     waits: list[WaitStatus] = []
+    reload: ReloadStatus | None = None

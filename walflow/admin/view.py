@@ -17,6 +17,7 @@ from walflow.admin.document import (
     LinkStatus,
     Number,
     PipelineStatus,
+    ReloadStatus,
     RequestStatus,
     Shut,
     StandstillStatus,
@@ -52,6 +53,7 @@ def status(daemon: Daemon, rates: Rates) -> Status:
             for found in daemon.standstills.now()
         ],
         waits=[WaitStatus(job.who, job.call, round(job.seconds, 3)) for job in daemon.jobs.now()],
+        reload=ReloadStatus(last.by, last.asked, last.phase, last.flows) if (last := daemon.reload) else None,
     )
 
 

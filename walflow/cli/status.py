@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         FlowStatus,
         LaneStatus,
         Number,
+        ReloadStatus,
         RequestStatus,
         Shut,
         StandstillStatus,
@@ -188,7 +189,15 @@ def head(known: "Status") -> Text:
     return Text.assemble(
         f"walflow {known.version}, pid {known.pid}, up {duration(known.uptime_seconds)}: ",
         (state, "green" if known.ready else "bold red"),
+        "" if known.reload is None else _reloaded(known.reload),
     )
+
+
+def _reloaded(last: "ReloadStatus") -> Text:
+    ago = f"{duration(max(0.0, time.time() - last.asked))} ago, by {printable(last.by)}"
+    if last.phase == "serving":
+        return Text(f"; reloaded {ago}, flows {printable(last.flows)}")
+    return Text(f"; reload {printable(last.phase)}, asked for {ago}", "" if last.phase == "checked" else "yellow")
 
 
 def _wait(found: "WaitStatus") -> Text:

@@ -98,10 +98,7 @@ async def _runs(
 
 async def _hands_over(successor: Successor, notifier: Notifier) -> bool:
     """False: the next process has ended, and this one goes on."""
-    process = OwnProcess()
-    process.listen({number: partial(successor.tell, number) for number in FORWARDED})
     serves = await successor.switch(notifier.say)
-    process.ignore()
     if serves or successor.told in (SIGTERM, SIGINT):
         return True
     handover().leaving = False
@@ -177,7 +174,10 @@ class Daemon:
             self._die(error)
         finally:
             self.readiness.end()
-            self._process.ignore()
+            if self.successor is None:
+                self._process.ignore()
+            else:  # from now on they are for the next process
+                self._process.listen({number: partial(self.successor.tell, number) for number in FORWARDED})
 
     async def _run(self) -> int:
         awake = Awake()
