@@ -479,6 +479,16 @@ def test_the_old_process_dies(tmp_path: Path, line: str) -> None:
             wait_until(lambda: not daemon.admin.answers(), "it still answers")
 
 
+def test_a_next_process_that_is_told_to_stop_takes_the_old_one_with_it(tmp_path: Path) -> None:
+    with started(tmp_path, echo(free_port())) as daemon:
+        daemon.reloads("--watch", "1h")
+        old = daemon.daemon.pid
+        os.kill(daemon.pid(), signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{old}/fd").exists() or not daemon.daemon.alive(), "the old one stays")
+        assert daemon.said("running") == 2
+        assert not daemon.admin.answers()
+
+
 def test_a_sink_that_was_dropped_gets_all_if_the_old_flow_comes_back(tmp_path: Path) -> None:
     """The new flow acks what the dropped sink lacks, and dies. Nothing of it was written down."""
     port, away = free_port(), free_port()

@@ -98,8 +98,7 @@ async def _runs(
 
 async def _hands_over(successor: Successor, notifier: Notifier) -> bool:
     """False: the next process has ended, and this one goes on."""
-    serves = await successor.switch(notifier.say)
-    if serves or successor.told in (SIGTERM, SIGINT):
+    if await successor.switch(notifier.say) or successor.told in (SIGTERM, SIGINT):
         return True
     handover().leaving = False
     successor.go_back()

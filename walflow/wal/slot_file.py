@@ -95,6 +95,7 @@ class SlotFile:
 
     def _make(self) -> int:
         """With all its bytes, so that it can be written on a full disk."""
+        self._directory.check_place()  # by its name it would be removed, and made, in another log's directory
         self._directory.unlink(self._name)  # of an attempt that a crash ended
         fd = self._directory.create(self._name)
         try:

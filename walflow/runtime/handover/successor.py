@@ -111,8 +111,9 @@ class Successor:
         self._fail([f"the next process {how} and said nothing; its own lines are in the log"], EX_TEMPFAIL)
 
     async def _wait(self) -> int:
-        await self._ended.wait()
         assert self._process is not None
+        if self._pidfd >= 0:
+            await self._ended.wait()
         return self._process.wait()
 
     # as this process stops
@@ -142,32 +143,44 @@ class Successor:
     # when it has stopped
 
     async def switch(self, say: Callable[[str], bool]) -> bool:
-        """Hands all on. True: it serves, and this process may end. False: it has ended; this process goes on."""
+        """Hands all on. True: it serves, or was told to stop, and this process may end. False: it has ended
+        otherwise; this process goes on."""
         self.reload.phase = "switching"
         self._has_connections = True
         try:
-            going, self._handover.going = self._handover.going, []
-            await self._hand_over()
-            for first in range(0, len(going), MOST_DESCRIPTORS):
-                await self._send_connections(going[first : first + MOST_DESCRIPTORS])
-            self._handover.on_connection = self._pass_on
-            await self._send({"begin": self.reload})
+            async with asyncio.timeout(SILENT_SECONDS):
+                await self._hand_all_over()
             await self._until_it_serves()
         except (ChannelClosed, TimeoutError) as error:
             if isinstance(error, TimeoutError):
                 log.error("next process is silent", pid=self.reload.pid, seconds=SILENT_SECONDS)
-            await self.end()
-            self._fail(["the next process ended as it took over; the old one runs anew"], EX_TEMPFAIL)
-            return False
+            return await self._goes_back("as it took over")
         self.reload.phase = "serving"
         await self._tell_main(say, self.reload.pid)
         log.info("next process serves", pid=self.reload.pid)
-        stays = await self._stay()
-        if not stays:
-            await self.end()
-            self._fail(["the next process ended soon after it served; the old one runs anew"], EX_TEMPFAIL)
+        if await self._stay():
+            return True
+        ends = await self._goes_back("soon after it served")
+        if not ends:
             await self._tell_main(say, os.getpid())
-        return stays
+        return ends
+
+    async def _hand_all_over(self) -> None:
+        going, self._handover.going = self._handover.going, []
+        await self._hand_over()
+        for first in range(0, len(going), MOST_DESCRIPTORS):
+            await self._send_connections(going[first : first + MOST_DESCRIPTORS])
+        self._handover.on_connection = self._pass_on
+        await self._send({"begin": self.reload})
+
+    async def _goes_back(self, when: str) -> bool:
+        """True: it does not, for the next process has ended well, so somebody has told it to."""
+        code = await self.end()
+        if code == 0:
+            log.info("next process was told to stop", pid=self.reload.pid)
+            return True
+        self._fail([f"the next process ended {when}; the old one runs anew"], EX_TEMPFAIL)
+        return False
 
     async def _tell_main(self, say: Callable[[str], bool], pid: int) -> None:
         """To the service manager, which takes the end of its main process for the end of the service; and to the
@@ -196,6 +209,8 @@ class Successor:
         deadline = asyncio.get_running_loop().time() + LAST_SECONDS
         while self._handover.relays and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # a second
             await asyncio.sleep(0.01)
+        if self._late:
+            await asyncio.wait(self._late, timeout=LAST_SECONDS)
         return not self._ended.is_set()
 
     def tell(self, number: signal.Signals) -> None:
@@ -204,12 +219,13 @@ class Successor:
         if self._process is not None and not self._ended.is_set():
             self._process.send_signal(number)
 
-    async def end(self) -> None:
-        """Ends it, if it has not ended."""
-        if self._process is not None and not self._ended.is_set():
-            self._process.kill()
+    async def end(self) -> int:
+        """Ends it, if it has not ended. Returns its exit code."""
+        code = 0
         if self._process is not None:
-            await self._wait()
+            if not self._ended.is_set():
+                self._process.kill()
+            code = await self._wait()
         self._handover.on_connection = None
         for relay in list(self._handover.relays):
             relay.abort()
@@ -219,6 +235,7 @@ class Successor:
             for connection in going:
                 connection.socket.close()
         self._close()
+        return code
 
     def go_back(self) -> None:
         """This process goes on with what it has kept."""
