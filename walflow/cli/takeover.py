@@ -1,5 +1,6 @@
 """`walflow run` as the next process of a running daemon: what it finds it says to the one before, which serves on."""
 
+import gc
 import hashlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,10 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     if refused and not predecessor.reload.dry:
         raise typer.Exit(EX_FINDINGS)
     lines = [line.plain for line in running_lines(found)[:-1]]
+    import uvloop  # noqa: F401  # what a run needs is loaded, and looked through, while the process before serves
+
+    gc.collect()
+    gc.freeze()
     predecessor.checked([*lines, *refused], flows_of(assembly))
 
 

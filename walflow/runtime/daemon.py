@@ -134,7 +134,7 @@ class Daemon:
         self.nodes = build(assembly, self.metrics, flushes=settings.flush)
         self.started = monotonic()
         self.jobs = jobs or LongJobs()
-        self._process = process or OwnProcess()
+        self._process = process or OwnProcess(settled=predecessor is not None)
         self._die = partial(die, self._process)
         for nodes in self.nodes.connectors:
             self.jobs.measure(nodes.name, self.metrics, nodes.plan.labels)

@@ -31,7 +31,9 @@ class DaemonProcess(Protocol):
 class OwnProcess:
     """Of the operating system."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, settled: bool = False) -> None:
+        """`settled`: what the start has made was looked through before, while nobody waited."""
+        self._settled = settled
         self._told: Mapping[signal.Signals, Callable[[], None]] = {}
 
     def listen(self, told: Mapping[signal.Signals, Callable[[], None]]) -> None:
@@ -52,7 +54,8 @@ class OwnProcess:
 
     def has_started(self) -> None:
         """Objects made at the start live as long as the process: the collector need not look at them again."""
-        gc.collect()
+        if not self._settled:
+            gc.collect()
         gc.freeze()
         gc.enable()
 
