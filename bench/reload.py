@@ -59,8 +59,14 @@ class EchoClient(threading.Thread):
 
 
 def alone(directory: Path) -> float:
-    """Seconds to close the log and to open it again, in a process that does nothing else."""
+    """Seconds to close the log and to open it again, with a file that is written to, as a daemon's is: of that, what
+    is only reserved is read too."""
     log = Log(LogOptions(str(directory)))
+    log.append(b"", b"one\n", 1, time.time_ns())
+    commit = log.commit()
+    assert commit is not None
+    commit.flush()
+    log.committed(commit)
     began = time.monotonic()
     log.close()
     log = Log(LogOptions(str(directory)))
