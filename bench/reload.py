@@ -1,4 +1,4 @@
-"""`python -m bench.reload`: how long a client waits as `walflow reload` hands over, beside closing and opening a log."""
+"""`python -m bench.reload`: how long a client waits for `walflow reload`, beside closing and opening a log."""
 
 import json
 import shutil

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import importlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -60,8 +61,7 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     if refused and not predecessor.reload.dry:
         raise typer.Exit(EX_FINDINGS)
     lines = [line.plain for line in running_lines(found)[:-1]]
-    import uvloop  # noqa: F401  # what a run needs is loaded, and looked through, while the process before serves
-
+    importlib.import_module("uvloop")  # what a run needs is loaded, and looked through, while the one before serves
     gc.collect()
     gc.freeze()
     predecessor.checked([*lines, *refused], flows_of(assembly))
