@@ -70,7 +70,7 @@ def test_whichever_process_is_killed_nothing_is_missing_and_nothing_double(tmp_p
                     os.kill(victim, signal.SIGKILL)
                 asked.communicate(timeout=PATIENCE)
                 if not _somebody_serves(reloaded):  # a supervisor starts it again
-                    daemon.close()
+                    daemon.kill()
                     daemon = Daemon(flow, tmp_path, admin=f"unix:{socket_file}")
             reloaded = Reloaded(daemon, flow, socket_file)
             reloaded.admin.until_there()
@@ -78,7 +78,7 @@ def test_whichever_process_is_killed_nothing_is_missing_and_nothing_double(tmp_p
             more(lambda: [len(sender.acked) for sender in senders])
         reloaded.ends()
     finally:
-        daemon.close()
+        daemon.kill()
     found = ids(tmp_path)
     assert {found[event] for sender in senders for event in sender.acked} == {1}
     assert {moment.split()[0] for moment in killed} == {"old", "new"}, killed
@@ -108,6 +108,6 @@ def test_many_reloads_fail_no_request(tmp_path: Path) -> None:
                 reloaded.reloads()
         reloaded.ends()
     finally:
-        daemon.close()
+        daemon.kill()
     assert [sender.failures for sender in senders] == [0] * len(senders)
     assert ids(tmp_path) == Counter(event for sender in senders for event in sender.acked)
