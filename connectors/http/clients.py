@@ -56,7 +56,7 @@ class HttpClients:
         """To the next process: each that is between two requests. Those that send one get some time for that, while
         the next process serves already."""
         deadline = asyncio.get_running_loop().time() + HANDING
-        while self.hand_on() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # buffers tell nobody
+        while self.hand_on() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # a buffer has no event
             await asyncio.sleep(LOOK)
         for connection in list(self._connections):
             if connection.waits_for_outcome:  # it cannot come any more

@@ -24,7 +24,7 @@ from walflow import CannotEncode, Codec, Inlet, Outlet, Receipt
 from walflow.net import Listener, NoSecret, same_token
 from walflow.world import dice, handover
 
-OPENING: Final = 5.0  # seconds
+OPENING: Final = 5.0  # seconds that clients of the process before wait for the log of this one
 LINGER: Final = 2.0  # seconds in which a refused body is read and dropped, so that the client reads the answer
 REQUEST_BYTES: Final = 512  # what a request takes beside its head and its events
 LONGEST_KEY: Final = 255

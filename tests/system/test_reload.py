@@ -1,4 +1,4 @@
-"""`walflow reload`: the next process takes over, and nobody who talks to the daemon notices."""
+"""`walflow reload`: the next process takes over, and clients of the daemon do not notice."""
 
 import asyncio
 import http.client

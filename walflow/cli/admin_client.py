@@ -26,9 +26,10 @@ TokenOption = Annotated[
 
 
 class NoAnswer(Exception):
-    """No walflow answers at this address. The text is the line for the operator. `nobody`: no process listens."""
+    """No walflow answers at this address. The text is the line for the operator. `refused`: no process
+    listens there."""
 
-    nobody = False
+    refused = False
 
 
 class TapRefused(NoAnswer):
@@ -107,7 +108,7 @@ class AdminClient:
             )
             elsewhere = "name a daemon's own --admin, or set WALFLOW_ADMIN"
             nothing = NoAnswer(f"no daemon answers at {endpoint}: {why}; {elsewhere}")
-            nothing.nobody = isinstance(error, ConnectionRefusedError | FileNotFoundError)
+            nothing.refused = isinstance(error, ConnectionRefusedError | FileNotFoundError)
             raise nothing from None
         finally:
             connection.close()

@@ -116,7 +116,7 @@ def _wait(client: AdminClient, number: str) -> "Reload":
         try:
             found = _read(client.ask("/reload"))
         except NoAnswer as error:
-            if error.nobody:  # between two processes somebody listens all the time
+            if error.refused:  # during a handover the address is listened on all the time
                 raise
             problem = error
             continue

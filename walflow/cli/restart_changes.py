@@ -19,7 +19,7 @@ _COLOURS: Final = {"new": "green", "changed": "yellow", "gone": "red", "log": "c
 
 class AfterRestart(NamedTuple):
     """`what`: new, changed, gone, or log: what becomes of a log. `stays`: a log that goes on as it is. `loses`: the
-    log or the sink whose events nobody delivers then, as FLOW::NAME; "": none."""
+    log or the sink whose events are not delivered then, as FLOW::NAME; "": none."""
 
     what: str
     subject: str

@@ -36,7 +36,7 @@ DRAIN_SECONDS: Final = 10.0
 AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for of in ("events", "bytes")}
 
 HANGS: Final = 5.0  # seconds that a job gets, before a handover is given up
-QUICK: Final = 0.5  # seconds: a job that takes no longer hangs not
+QUICK: Final = 0.5  # seconds: a job under way for less is not waited for
 FORWARDED: Final = (SIGTERM, SIGINT, SIGHUP, SIGUSR2)  # to the next process, while this one waits for it
 ERRORS: Final = ("failed_events_total", "rejected_events_total", "lost_events_total")
 
