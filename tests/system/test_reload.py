@@ -380,6 +380,14 @@ def test_a_mistake_is_printed_and_the_old_process_serves_on(tmp_path: Path) -> N
         assert "; reloaded " in daemon.shows()
 
 
+def test_a_log_that_may_outgrow_its_disk_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    """`run` starts it, so a reload does."""
+    large = plain("wal", path="state", chunk_size=1 << 40, max_chunks=1 << 10)
+    tcp = lines("tcp_server", url=f"127.0.0.1:{free_port()}")
+    with started(tmp_path, flow_of("tcp -> log -> out", tcp=tcp, log=large, out=OUT)) as daemon:
+        daemon.reloads()
+
+
 def test_what_would_be_lost_is_named_and_kept(tmp_path: Path) -> None:
     """A sink that lacks events is not in the new flow."""
     port, away = free_port(), free_port()

@@ -25,9 +25,10 @@ class Tried(NamedTuple):
     wrong: str | None
 
 
-def tried(assembly: Assembly, *, peers: bool = True) -> list[Tried]:
-    """`peers`: also what other programs would notice."""
-    needs = [(of, need) for of, need in _together(_needs(assembly)) if peers or not need.peer]
+def tried(assembly: Assembly, *, later: bool = True) -> list[Tried]:
+    """`later`: also what a start does without: peers, which may come, and the room to which logs may grow."""
+    needs = [(of, need) for of, need in _needs(assembly) if later or not (need.peer or need.room)]
+    needs = list(_together(needs))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = list(threads.map(_wrong, [need for _, need in needs]))
     return [Tried(subject, need.what, wrong) for (subject, need), wrong in zip(needs, answers, strict=True)]

@@ -45,7 +45,7 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     from walflow.cli.environment import tried
     from walflow.cli.restart_changes import RunningNow, changes, running_lines
 
-    failed = [one for one in tried(assembly, peers=False) if one.wrong is not None]
+    failed = [one for one in tried(assembly, later=False) if one.wrong is not None]
     for one in failed:
         stderr.write(f"walflow: {one.subject}: {one.what}: {one.wrong}")
     if failed:
