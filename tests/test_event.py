@@ -136,6 +136,24 @@ def test_a_copy_dropped_after_others_acked_fails_too() -> None:
     assert settled[0].cause is not None
 
 
+def test_a_receipt_that_was_collected_before_its_parts_settles_once() -> None:
+    def half_of_it_failed(part: Receipt) -> None:  # as a round robin does
+        whole = part.ref
+        assert isinstance(whole, Block)
+        first, second = whole.split([1, 1])
+        first.receipt.ack("file")
+        second.receipt.join(part)
+
+    made, settled = block(2)
+    made.receipt.ref = Receipt(half_of_it_failed, 1, made)  # a circle: both are garbage at once
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del made
+        gc.collect()
+    assert len(caught) == 2
+    assert len(settled) == 1
+
+
 def test_parts_of_a_block_carry_their_positions() -> None:
     made, settled = block(10, Origin("log", 100, 109, 90))
     first, second = made.split([4, 6])

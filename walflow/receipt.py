@@ -443,6 +443,7 @@ class Receipt:
         if self.pending > 0:
             self.pending = 1
             self.fail(LostReceipt(f"{self.count} events were dropped without an outcome"))
+            self.settled = _over  # parts that are collected after it, in one circle, may cut it up once more
             warnings.warn(f"a receipt of {self.count} events was collected unsettled", ResourceWarning, stacklevel=2)
 
 
