@@ -23,39 +23,55 @@ class HandedLocks:
         self._handed: dict[Identity, int] = {}
 
     def __repr__(self) -> str:
-        return f"<HandedLocks {len(self._held)} held, {len(self._handed)} from the process before>"
+        return f"<{type(self).__name__} {len(self._held)} held, {len(self._handed)} from the process before>"
 
     def took(self, fd: int) -> None:
-        self._held[fd] = _identity(fd)
+        self._held[fd] = self.identity(fd)
 
     def closed(self, fd: int) -> None:
         self._held.pop(fd, None)
 
     def has(self, fd: int) -> bool:
-        return _identity(fd) in self._handed
+        return self.identity(fd) in self._handed
 
     def take(self, fd: int) -> bool:
         """Whether the process before has handed on the lock of this file. Then `fd` is the open file that has it."""
-        handed = self._handed.get(_identity(fd))
+        handed = self._handed.get(self.identity(fd))
         if handed is None:
             return False
-        os.dup2(handed, fd, inheritable=False)
+        self.become(fd, handed)
         return True
 
     def hand_on(self) -> list[int]:
         """New descriptors of all that are held; the caller closes them."""
-        return [os.dup(fd) for fd in list(self._held)]  # threads lock, too
+        return [self.duplicate(fd) for fd in list(self._held)]  # threads lock, too
 
     def receive(self, descriptors: Sequence[int]) -> None:
         """Instead of those received before."""
         self.drop()
-        self._handed = {_identity(fd): fd for fd in descriptors}
+        self._handed = {self.identity(fd): fd for fd in descriptors}
 
     def drop(self) -> None:
         """What nobody has taken is not locked any more."""
         handed, self._handed = self._handed, {}
         for fd in handed.values():
-            os.close(fd)
+            self.close(fd)
+
+    # the system's: a simulated disk has its own
+
+    def identity(self, fd: int) -> Identity:
+        found = os.fstat(fd)
+        return found.st_dev, found.st_ino
+
+    def duplicate(self, fd: int) -> int:
+        return os.dup(fd)
+
+    def become(self, fd: int, other: int) -> None:
+        """`fd` is another descriptor of that open file from now on."""
+        os.dup2(other, fd, inheritable=False)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
 
 
 class _NoLocks(HandedLocks):
@@ -96,10 +112,10 @@ class Handover:
     """Of one process. `leaving`: the next one is ready, and this one ends. `watched`: the process before has not
     ended, and may go on; until it has, nothing is done on a disk that it could not go on with."""
 
-    def __init__(self) -> None:
+    def __init__(self, locks: HandedLocks | None = None) -> None:
         self.leaving = False
         self.watched = False
-        self.locks = HandedLocks()
+        self.locks = locks or HandedLocks()
         self.on_connection: Callable[[HandedConnection], None] | None = None  # hands it on at once
         self.going: list[HandedConnection] = []  # until then
         self.owing: frozenset[str] = (
@@ -199,8 +215,3 @@ OWN: Final = Handover()  # of this process
 def _open(group: Sequence[ref[socket.socket]]) -> list[socket.socket]:
     found = [one() for one in group]
     return [sock for sock in found if sock is not None and sock.fileno() != STALE]
-
-
-def _identity(fd: int) -> Identity:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino

@@ -12,8 +12,7 @@ ALLOWED: Final = {
     "walflow/net/needs.py": "`check` asks the machine",
     "walflow/runtime/notify.py": "systemd's",
     "walflow/cli/admin_client.py": "a command of its own",
-    "walflow/net/handed_on.py": "of a connection that goes to the next process",
-    "walflow/runtime/handover/predecessor.py": "of what the process before hands on",
+    "walflow/cli/takeover.py": "the way to the process before",
 }
 
 

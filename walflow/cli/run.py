@@ -18,7 +18,7 @@ from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
-from walflow.cli.takeover import refusing, take_over
+from walflow.cli.takeover import predecessor_of, refusing, take_over
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
 from walflow.roles import DAEMON, engines
 
@@ -183,10 +183,9 @@ def run(
     from walflow.diagnostics import render_all
     from walflow.plan import load
     from walflow.runtime.daemon import Settings, run as run_daemon
-    from walflow.runtime.handover.predecessor import Predecessor
-    from walflow.runtime.handover.reload import CommandLine
+    from walflow.runtime.handover.spawned import CommandLine
 
-    predecessor = Predecessor.from_environment()
+    predecessor = predecessor_of(os.environ)
     command = CommandLine.own(os.environ)
     stderr = logs.configure(log_format, log_level)
     with refusing(predecessor, stderr):

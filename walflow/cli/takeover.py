@@ -1,10 +1,15 @@
 """`walflow run` as the next process of a running daemon: what it finds it says to the one before, which serves on."""
 
+import asyncio
 import gc
 import hashlib
 import importlib
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import os
+import signal
+import socket
+from collections.abc import Generator, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,6 +23,30 @@ if TYPE_CHECKING:
     from walflow.runtime.handover.predecessor import Predecessor
 
 
+def predecessor_of(environment: MutableMapping[str, str]) -> "Predecessor | None":
+    """None: this is the first process. Raises typer.Exit if the one before has ended meanwhile."""
+    from walflow.runtime.handover.spawned import CHANNEL
+
+    number = environment.pop(CHANNEL, None)
+    if number is None:
+        return None
+    from walflow.runtime.handover.channel import ChannelClosed, SocketChannel
+    from walflow.runtime.handover.predecessor import Predecessor
+
+    end = socket.socket(fileno=int(number))
+    end.set_inheritable(False)
+    before = os.getppid()
+    try:
+        return asyncio.run(Predecessor(SocketChannel(end), before, partial(_kill, before)).meet())
+    except ChannelClosed:
+        raise typer.Exit(0) from None
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 @contextmanager
 def refusing(predecessor: "Predecessor | None", stderr: Stderr) -> Generator[None]:
     """If it ends here, the process before is told why, with what was written to stderr."""
@@ -29,15 +58,16 @@ def refusing(predecessor: "Predecessor | None", stderr: Stderr) -> Generator[Non
     try:
         yield
     except typer.Exit as end:
-        predecessor.refused([line for text in said for line in text.splitlines()], end.exit_code)
+        lines = [line for text in said for line in text.splitlines()]
+        asyncio.run(predecessor.refused(lines, end.exit_code))
         raise
     finally:
         stderr.copy_to = None
 
 
 def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) -> None:
-    """Returns once the process before has stopped. Raises typer.Exit if the flows cannot run here, or if events would
-    be lost that nobody said may be."""
+    """Returns once the process before has stopped. Raises typer.Exit if the flows cannot run here, if events would
+    be lost that nobody said may be, or if no more is wanted."""
     import msgspec
 
     from walflow.admin.document import Status
@@ -64,7 +94,8 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     importlib.import_module("uvloop")  # what a run needs is loaded, and looked through, while the one before serves
     gc.collect()
     gc.freeze()
-    predecessor.checked([*lines, *refused], flows_of(assembly))
+    if not asyncio.run(predecessor.checked([*lines, *refused], flows_of(assembly))):
+        raise typer.Exit(0)
 
 
 def _losing(found: "Sequence[AfterRestart]", lose: Sequence[str]) -> list[str]:

@@ -1,13 +1,12 @@
 """A connection goes on in the next process: as it is, or, under TLS, decrypted by this one while it lasts."""
 
 import asyncio
-import os
 import socket
 from typing import cast
 
 from walflow.handover import HandedConnection
 from walflow.net.secure import TlsTransport
-from walflow.world import handover
+from walflow.world import handover, network
 
 
 def hand_on(place: str, transport: asyncio.Transport, peer: object, came: bytes) -> None:
@@ -21,7 +20,7 @@ def hand_on(place: str, transport: asyncio.Transport, peer: object, came: bytes)
         handover().hand(HandedConnection(place, far, peer, came, secure=True))
         return
     fd = transport.get_extra_info("socket").fileno()
-    handover().hand(HandedConnection(place, socket.socket(fileno=os.dup(fd)), peer, came))
+    handover().hand(HandedConnection(place, network().duplicate(fd), peer, came))
     transport.abort()  # the other descriptor keeps it open
 
 

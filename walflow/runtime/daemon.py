@@ -22,8 +22,8 @@ from walflow.plan.written import changed_files
 from walflow.runtime.drain import LEAVING, drain, quiet
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.handover.predecessor import Predecessor
-from walflow.runtime.handover.reload import CommandLine, Reload
-from walflow.runtime.handover.successor import Successor
+from walflow.runtime.handover.reload import Reload
+from walflow.runtime.handover.successor import Launch, Successor
 from walflow.runtime.jobs import LongJob, LongJobs
 from walflow.runtime.loop import Awake, LoopScheduler
 from walflow.runtime.notify import Notifier
@@ -62,43 +62,40 @@ def run(
     assembly: Assembly,
     settings: Settings,
     beside: Beside = nothing_beside,
-    command: CommandLine | None = None,
+    launch: Launch | None = None,
     predecessor: Predecessor | None = None,
 ) -> int:
     """Runs until a signal ends it, or another process has taken over. Returns the exit code. `beside` is entered
-    before the first connector runs, and left after the last one has ended. `command`: how the next process is
-    started; None: there is none."""
+    before the first connector runs, and left after the last one has ended. `launch`: of the next process; None:
+    there is none."""
     _raise_descriptor_limit()
     notifier = Notifier.from_environment()
     with asyncio.Runner(loop_factory=_loop_factory(settings.loop)) as runner:
         try:
-            return runner.run(_runs(assembly, settings, beside, notifier, command, predecessor))
+            daemon = partial(Daemon, assembly, settings, beside, notifier=notifier, launch=launch)
+            return runner.run(run_and_hand_over(daemon, predecessor, notifier.say))
         finally:
             notifier.close()
 
 
-async def _runs(
-    assembly: Assembly,
-    settings: Settings,
-    beside: Beside,
-    notifier: Notifier,
-    command: CommandLine | None,
-    predecessor: Predecessor | None,
+async def run_and_hand_over(
+    make: Callable[..., "Daemon"], predecessor: Predecessor | None = None, say: Callable[[str], bool] = bool
 ) -> int:
-    """One run, and another one for each process that was to take over and ended."""
+    """One run, and another one for each process that was to take over and ended. `make`: a daemon for each run, with
+    `predecessor`. `say`: to the service manager."""
     reload = predecessor.reload if predecessor is not None else None
     while True:
-        daemon = Daemon(assembly, settings, beside, notifier=notifier, command=command, predecessor=predecessor)
+        daemon = make(predecessor=predecessor)
         daemon.reload = reload
         code = await daemon.run()
-        if daemon.successor is None or await _hands_over(daemon.successor, notifier):
+        if daemon.successor is None or await _hands_over(daemon.successor, say):
             return code
         predecessor, reload = None, daemon.reload
 
 
-async def _hands_over(successor: Successor, notifier: Notifier) -> bool:
+async def _hands_over(successor: Successor, say: Callable[[str], bool]) -> bool:
     """False: the next process has ended, and this one goes on."""
-    if await successor.switch(notifier.say) or successor.told in (SIGTERM, SIGINT):
+    if await successor.switch(say) or successor.told in (SIGTERM, SIGINT):
         return True
     handover().leaving = False
     successor.go_back()
@@ -118,13 +115,13 @@ class Daemon:
         jobs: LongJobs | None = None,
         *,
         notifier: Notifier | None = None,
-        command: CommandLine | None = None,
+        launch: Launch | None = None,
         predecessor: Predecessor | None = None,
     ) -> None:
         self.reload: Reload | None = None  # the last one
         self.describe: Callable[[], object] | None = None  # what runs here, for the next process to compare
         self.successor: Successor | None = None  # once it takes over
-        self._command = command
+        self._launch = launch
         self._predecessor = predecessor
         self._handover = handover()
         self._reloading: asyncio.Task[None] | None = None
@@ -256,7 +253,7 @@ class Daemon:
 
     def begin_reload(self, reload: Reload) -> str:
         """The next process is started. Returns why not, or ""."""
-        if self._command is None or self.describe is None:
+        if self._launch is None or self.describe is None:
             return "this daemon cannot be reloaded: it has no --admin, by which the next process knows what runs here"
         running = self.describe()
         if self.stopping or (self.reload is not None and not self.reload.over):
@@ -267,10 +264,10 @@ class Daemon:
         return ""
 
     async def _reload(self, reload: Reload, running: object) -> None:
-        assert self._command is not None
+        assert self._launch is not None
         while self._handover.watched:  # noqa: ASYNC110  # some seconds, after a reload
             await asyncio.sleep(0.02)
-        successor = Successor(reload, self._command, self._handover)
+        successor = Successor(reload, self._launch, self._handover)
         if await successor.check(running) and not reload.dry and not self.stopping:
             hanging = await self._hanging()
             if hanging is None and not self.stopping:

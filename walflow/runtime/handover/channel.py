@@ -7,12 +7,17 @@ come with the first eight bytes.
 import asyncio
 import socket
 import struct
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+T = TypeVar("T")
+
 HEAD: Final = struct.Struct("<II")
 MOST_DESCRIPTORS: Final = 250  # Linux sends 253 at a time at most
+PIECE: Final = 1 << 20
 SOON: Final = 0.002  # seconds until it is tried again, where the other end reads slowly
 
 
@@ -20,69 +25,89 @@ class ChannelClosed(Exception):
     """The other process has ended."""
 
 
-def receive(channel: socket.socket) -> tuple[Any, list[int]]:
-    """Waits for a message. Raises ChannelClosed."""
-    head, descriptors = b"", list[int]()
-    try:
+class Channel(Protocol):
+    """One end. A simulation has another one."""
+
+    async def send(self, message: object, descriptors: Sequence[int] = ()) -> None:
+        """Returns once it is sent. The other end gets descriptors of its own. Raises ChannelClosed."""
+        ...
+
+    async def receive(self) -> tuple[Any, list[int]]:
+        """Raises ChannelClosed."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SocketChannel:
+    """Through a Unix socket."""
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self._socket = end
+        self._sending = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<SocketChannel {self._socket.fileno()}>"
+
+    async def send(self, message: object, descriptors: Sequence[int] = ()) -> None:
+        loop = asyncio.get_running_loop()
+        body = msgspec.json.encode(message)
+        head = HEAD.pack(len(body), len(descriptors))
+        async with self._sending:
+            try:
+                while True:
+                    try:
+                        sent = socket.send_fds(self._socket, [head], descriptors)
+                        break
+                    except BlockingIOError:
+                        await asyncio.sleep(SOON)
+                await loop.sock_sendall(self._socket, head[sent:] + body)
+            except ConnectionError:
+                raise ChannelClosed from None
+
+    async def receive(self) -> tuple[Any, list[int]]:
+        head, descriptors = b"", list[int]()
         while len(head) < HEAD.size:
-            data, received, _, _ = socket.recv_fds(channel, HEAD.size - len(head), MOST_DESCRIPTORS + 1)
+            room = HEAD.size - len(head)
+            data, received = await self._soon(partial(self._with_descriptors, room))
             descriptors += received
-            if not data:
-                raise ChannelClosed
             head += data
         size, _ = HEAD.unpack(head)
         body = bytearray()
         while len(body) < size:
-            data = channel.recv(min(size - len(body), 1 << 20))
-            if not data:
-                raise ChannelClosed
-            body += data
-    except ConnectionError:
-        raise ChannelClosed from None
-    return msgspec.json.decode(bytes(body)), descriptors
+            room = min(size - len(body), PIECE)
+            body += await self._soon(partial(self._some, room))
+        return msgspec.json.decode(bytes(body)), descriptors
 
+    def close(self) -> None:
+        self._socket.close()
 
-def send(channel: socket.socket, message: object) -> None:
-    """Waits until it is sent. Raises ChannelClosed."""
-    body = msgspec.json.encode(message)
-    try:
-        channel.sendall(HEAD.pack(len(body), 0) + body)
-    except ConnectionError:
-        raise ChannelClosed from None
-
-
-async def send_soon(channel: socket.socket, message: object, descriptors: list[int] | None = None) -> None:
-    """The same on a loop, with descriptors. Raises ChannelClosed."""
-    loop = asyncio.get_running_loop()
-    body = msgspec.json.encode(message)
-    head = HEAD.pack(len(body), len(descriptors or ()))
-    try:
+    async def _soon(self, read: Callable[[], T]) -> T:
+        """Once there is something to read."""
+        loop = asyncio.get_running_loop()
         while True:
             try:
-                sent = socket.send_fds(channel, [head], descriptors or ())
-                break
+                return read()
             except BlockingIOError:
-                await asyncio.sleep(SOON)
-        await loop.sock_sendall(channel, head[sent:] + body)
-    except ConnectionError:
-        raise ChannelClosed from None
+                pass
+            except ConnectionError:
+                raise ChannelClosed from None
+            there = asyncio.Event()
+            loop.add_reader(self._socket, there.set)
+            try:
+                await there.wait()
+            finally:
+                loop.remove_reader(self._socket)
 
+    def _with_descriptors(self, size: int) -> tuple[bytes, list[int]]:
+        data, received, _, _ = socket.recv_fds(self._socket, size, MOST_DESCRIPTORS + 1)
+        if not data:
+            raise ChannelClosed
+        return data, received
 
-async def receive_soon(channel: socket.socket) -> Any:
-    """The same on a loop, without descriptors. Raises ChannelClosed."""
-    size, _ = HEAD.unpack(await _exactly(channel, HEAD.size))
-    return msgspec.json.decode(await _exactly(channel, size))
-
-
-async def _exactly(channel: socket.socket, size: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    found = bytearray()
-    try:
-        while len(found) < size:
-            data = await loop.sock_recv(channel, size - len(found))
-            if not data:
-                raise ChannelClosed
-            found += data
-    except ConnectionError:
-        raise ChannelClosed from None
-    return bytes(found)
+    def _some(self, size: int) -> bytes:
+        data = self._socket.recv(size)
+        if not data:
+            raise ChannelClosed
+        return data

@@ -1,9 +1,6 @@
 """What is known of a reload: who asked for it, how far it is, and how it ended."""
 
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
@@ -50,16 +47,3 @@ class Said(msgspec.Struct):
     lines: list[str] = []
     code: int = 0
     flows: str = ""
-
-
-class CommandLine(NamedTuple):
-    """As this process was started: so is the next one."""
-
-    arguments: Sequence[str]
-    directory: str
-    environment: Mapping[str, str]
-
-    @classmethod
-    def own(cls, environment: Mapping[str, str]) -> "CommandLine":
-        """Call it before the process changes its directory or its environment."""
-        return cls([sys.executable, *sys.orig_argv[1:]], str(Path.cwd()), dict(environment))

@@ -5,10 +5,9 @@ import base64
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import structlog
@@ -16,10 +15,9 @@ import structlog
 from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
 from walflow.handover import HandedConnection, Handover
 from walflow.runtime.handover import parent
-from walflow.runtime.handover.channel import MOST_DESCRIPTORS, ChannelClosed, receive_soon, send_soon
-from walflow.runtime.handover.reload import CommandLine, Reload, Said
+from walflow.runtime.handover.channel import MOST_DESCRIPTORS, Channel, ChannelClosed
+from walflow.runtime.handover.reload import Reload, Said
 
-CHANNEL: Final = "WALFLOW_HANDOVER"  # in the environment of the next process: the number of its descriptor
 CHECK_SECONDS: Final = 120.0  # for the next process to start and to check
 SILENT_SECONDS: Final = 30.0  # then it is taken for dead
 TELLINGS: Final = 500  # tries
@@ -29,21 +27,47 @@ LAST_SECONDS: Final = 1.0  # for answers that are passed on, after that
 log = structlog.get_logger(component="handover")
 
 
+class NextProcess(Protocol):
+    """`ended`: is set once it has."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def channel(self) -> Channel: ...
+    @property
+    def ended(self) -> asyncio.Event: ...
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended; of one that a signal has ended, that number below 0."""
+        ...
+
+    def tell(self, number: signal.Signals) -> None:
+        """Without effect if it has ended."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is wanted of it any more."""
+        ...
+
+
+class Launch(Protocol):
+    def start(self) -> NextProcess:
+        """Raises OSError."""
+        ...
+
+
 class Successor:
     """`end` has to be called in any case, unless it serves."""
 
-    def __init__(self, reload: Reload, command: CommandLine, handover: Handover) -> None:
+    def __init__(self, reload: Reload, launch: Launch, handover: Handover) -> None:
         self.reload = reload
         self.told: signal.Signals | None = None  # to stop, while it was to take over
-        self._command = command
+        self._launch = launch
         self._handover = handover
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
-        self._ended = asyncio.Event()
-        self._pidfd = -1
+        self._process: NextProcess | None = None
+        self._channel: Channel | None = None
         self._sockets: list[tuple[str, list[socket.socket]]] = []
         self._locks: list[int] = []
-        self._sending = asyncio.Lock()
         self._late: set[asyncio.Task[None]] = set()
         self._has_connections = False
 
@@ -77,44 +101,18 @@ class Successor:
 
     def _start(self) -> None:
         """Raises OSError."""
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        environment = {**self._command.environment, CHANNEL: str(far.fileno())}
-        environment.pop("WATCHDOG_PID", None)  # this process's
-        try:
-            self._process = subprocess.Popen(
-                self._command.arguments,
-                cwd=self._command.directory,
-                env=environment,
-                pass_fds=[far.fileno(), *parent.descriptors()],
-            )
-        except OSError:
-            near.close()
-            raise
-        finally:
-            far.close()
-        self._channel = near
-        self.reload.pid = self._process.pid
-        self._pidfd = os.pidfd_open(self._process.pid)
-        asyncio.get_running_loop().add_reader(self._pidfd, self._has_ended)
-
-    def _has_ended(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        self._ended.set()
+        self._process = process = self._launch.start()
+        self._channel = process.channel
+        self.reload.pid = process.pid
 
     async def _fail_ended(self, error: Exception) -> None:
         if isinstance(error, OSError):
             self._fail([f"the next process cannot be started: {error.strerror}"], EX_UNAVAILABLE)
             return
-        code = await self._wait()
+        assert self._process is not None
+        code = await self._process.wait()
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         self._fail([f"the next process {how} and said nothing; its own lines are in the log"], EX_TEMPFAIL)
-
-    async def _wait(self) -> int:
-        assert self._process is not None
-        if self._pidfd >= 0:
-            await self._ended.wait()
-        return self._process.wait()
 
     # as this process stops
 
@@ -201,8 +199,9 @@ class Successor:
 
     async def _stay(self) -> bool:
         """Whether it still runs after a while."""
+        assert self._process is not None
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), self.reload.watch)
+            await asyncio.wait_for(self._process.ended.wait(), self.reload.watch)
             return False
         for relay in list(self._handover.relays):
             relay.finish()
@@ -211,21 +210,20 @@ class Successor:
             await asyncio.sleep(0.01)
         if self._late:
             await asyncio.wait(self._late, timeout=LAST_SECONDS)
-        return not self._ended.is_set()
+        return not self._process.ended.is_set()
 
     def tell(self, number: signal.Signals) -> None:
         """A signal that came to this process is for that one."""
         self.told = number
-        if self._process is not None and not self._ended.is_set():
-            self._process.send_signal(number)
+        if self._process is not None:
+            self._process.tell(number)
 
     async def end(self) -> int:
         """Ends it, if it has not ended. Returns its exit code."""
         code = 0
         if self._process is not None:
-            if not self._ended.is_set():
-                self._process.kill()
-            code = await self._wait()
+            self._process.tell(signal.SIGKILL)
+            code = await self._process.wait()
         self._handover.on_connection = None
         for relay in list(self._handover.relays):
             relay.abort()
@@ -234,7 +232,9 @@ class Successor:
         if self._has_connections:  # it may have read from them
             for connection in going:
                 connection.socket.close()
-        self._close()
+        self._channel = None
+        if self._process is not None:
+            self._process.close()
         return code
 
     def go_back(self) -> None:
@@ -242,22 +242,13 @@ class Successor:
         self._handover.receive(self._sockets, self._locks)
         self._sockets, self._locks = [], []
 
-    def _close(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-        if self._pidfd >= 0:
-            asyncio.get_running_loop().remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = -1
-
     def drop(self) -> None:
         """Closes what was kept for it."""
         for _, group in self._sockets:
             for sock in group:
                 sock.close()
         for fd in self._locks:
-            os.close(fd)
+            self._handover.locks.close(fd)
         self._sockets, self._locks = [], []
 
     def refuse(self, why: str) -> None:
@@ -271,16 +262,16 @@ class Successor:
 
     # messages
 
-    async def _send(self, message: object, descriptors: list[int] | None = None) -> None:
-        async with self._sending:
-            if self._channel is None:
-                raise ChannelClosed
-            await send_soon(self._channel, message, descriptors)
+    async def _send(self, message: object, descriptors: Sequence[int] = ()) -> None:
+        if self._channel is None:
+            raise ChannelClosed
+        await self._channel.send(message, descriptors)
 
     async def _receive(self) -> Said:
         if self._channel is None:
             raise ChannelClosed
-        return msgspec.convert(await receive_soon(self._channel), Said)
+        message, _ = await self._channel.receive()
+        return msgspec.convert(message, Said)
 
     def _pass_on(self, connection: HandedConnection) -> None:
         task = asyncio.get_running_loop().create_task(self._send_late(connection))

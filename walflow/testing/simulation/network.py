@@ -23,7 +23,7 @@ from random import Random
 from socket import SocketKind
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from walflow.network import Found
+from walflow.network import Found, Socket
 from walflow.testing.simulation.life import Life, now_running
 
 if TYPE_CHECKING:
@@ -95,7 +95,13 @@ class Host:
     def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
         if family != socket.AF_INET:
             raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
-        return SimulatedSocket(self, kind)
+        return SimulatedSocket(OpenSocket(self, kind))
+
+    def adopt(self, fd: int) -> Socket:
+        return self.net.sockets[fd]
+
+    def duplicate(self, fd: int) -> Socket:
+        return self.net.sockets[fd].dup()
 
     def addresses(self, host: str, port: int, kind: SocketKind, *, to_listen: bool) -> Sequence[Found]:
         address = self.net.address_of(host)
@@ -103,22 +109,22 @@ class Host:
         return [(socket.AF_INET, kind, protocol, "", (address, port))]
 
     def let_go_of(self, owner: object) -> None:
-        """A process is killed: the kernel closes what it had open."""
+        """A process is gone: the kernel closes what it had open."""
         for one in self._sockets(owner):
-            one.end()
+            one.let_go()
 
     def stir(self, owner: object) -> None:
         """It goes on after a stop: its sockets may be ready."""
         for one in self._sockets(owner):
-            one.changed()
+            one.there.changed()
 
     def cut(self) -> None:
         """Its power goes and comes back. Its sockets are gone. The other ends hear of it when they send or ask."""
         for one in self._sockets(None):
-            one.vanish()
+            one.there.vanish()
 
     def _sockets(self, owner: object) -> "list[SimulatedSocket]":
-        return [one for one in self.net.sockets.values() if one.host is self and owner in (None, one.owner)]
+        return [one for one in self.net.sockets.values() if one.there.host is self and owner in (None, one.owner)]
 
 
 class SimulatedNetwork:
@@ -129,7 +135,7 @@ class SimulatedNetwork:
         self.dice = dice
         self.sockets: dict[int, SimulatedSocket] = {}
         self.hosts: dict[str, Host] = {}
-        self.bound: dict[tuple[int, str, int], list[SimulatedSocket]] = {}  # by kind, address, and port
+        self.bound: dict[tuple[int, str, int], list[OpenSocket]] = {}  # by kind, address, and port
         self._routes: dict[str, SimulatedRoute] = {}
         loop.attach(self)
 
@@ -153,8 +159,8 @@ class SimulatedNetwork:
     def reset(self, name: str) -> None:
         """Every connection of this host ends, as a firewall ends them that has forgotten them."""
         for one in [*self.sockets.values()]:
-            if one.host.name == name:
-                one.cut_off()
+            if one.there.host.name == name:
+                one.there.cut_off()
 
     def close(self) -> None:
         self.sockets.clear()
@@ -181,7 +187,7 @@ class SimulatedNetwork:
         found = self.sockets.get(fd)
         return 0 if found is None else found.poll()
 
-    def who(self, kind: int, address: str, port: int) -> "SimulatedSocket | None":
+    def who(self, kind: int, address: str, port: int) -> "OpenSocket | None":
         """Who has bound it. Of several the kernel draws one."""
         found = self.bound.get((kind, address, port)) or self.bound.get((kind, ANY[0], port)) or []
         found = [one for one in found if one.host.address == address]
@@ -210,8 +216,8 @@ class _Way:
         self.waiting = bytearray()
         self.arrived = bytearray()
         self.ended = self.over = False
-        self.sender: SimulatedSocket | None = None  # None: it is gone
-        self.receiver: SimulatedSocket | None = None
+        self.sender: OpenSocket | None = None  # None: it is gone
+        self.receiver: OpenSocket | None = None
         self.room = room
         self._net = net
         self._route = route
@@ -247,31 +253,285 @@ class _Way:
         self.move()
 
 
-class SimulatedSocket(socket.socket):
-    """What `asyncio` and walflow call of a `socket.socket`: none of it reaches the system."""
+class OpenSocket:
+    """As a kernel has it: it is there for as long as a process has a descriptor of it, or a connection waits to be
+    accepted."""
 
-    def __init__(self, host: Host, kind: int) -> None:  # not the one above: it would make a real one
-        self._closed, self._io_refs = False, 0  # as the one above has them
+    def __init__(self, host: Host, kind: int) -> None:
         self.host = host
-        self.owner: Life | None = now_running()
+        self.kind = kind
         self.error = 0
+        self.alive = True
+        self.descriptors: list[SimulatedSocket] = []
+        self.options: dict[tuple[int, int], int] = {}
+        self.name: tuple[str, int] | None = None
+        self.peer: tuple[str, int] | None = None
+        self.queue: deque[OpenSocket] = deque()  # connections that wait to be accepted
+        self.datagrams: deque[tuple[bytes, tuple[str, int]]] = deque()
+        self.backlog: int | None = None  # None: it does not listen
+        self.reads: _Way | None = None
+        self.writes: _Way | None = None
+        self.connected = False
+        self.shut = False
         self._net = host.net
-        self._kind = kind
-        self._fd = host.net.descriptor()
-        self._options: dict[tuple[int, int], int] = {}
-        self._name: tuple[str, int] | None = None
-        self._peer: tuple[str, int] | None = None
-        self._queue: deque[SimulatedSocket] = deque()  # connections that wait to be accepted
-        self._datagrams: deque[tuple[bytes, tuple[str, int]]] = deque()
-        self._backlog: int | None = None  # None: it does not listen
-        self._reads: _Way | None = None
-        self._writes: _Way | None = None
-        self._connected = False
-        self._shut = False
-        host.net.sockets[self._fd] = self
 
     def __repr__(self) -> str:
-        return f"<SimulatedSocket {self._fd} of {self.host.name}, {self._name} to {self._peer}>"
+        return f"<OpenSocket of {self.host.name}, {self.name} to {self.peer}>"
+
+    # a server's
+
+    def bind(self, address: Any) -> None:
+        where, port = self._net.address_of(address[0]), address[1] or self._free_port()
+        there = self._net.bound.setdefault((self.kind, where, port), [])
+        shares = (socket.SOL_SOCKET, socket.SO_REUSEPORT)
+        mine = [one for one in there if one.host is self.host]
+        if mine and not all(one.options.get(shares) for one in (self, *mine)):
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        there.append(self)
+        self.name = where, port
+
+    # a client's
+
+    def connect(self, address: Any) -> None:
+        where, port = self._net.address_of(address[0]), address[1]
+        if self.name is None:
+            self.name = self.host.address, self._free_port()
+            if self.kind == socket.SOCK_DGRAM:
+                self._net.bound.setdefault((self.kind, *self.name), []).append(self)
+        self.peer = where, port
+        if self.kind == socket.SOCK_DGRAM:
+            self.connected = True
+            return
+        self._syn(self._net.loop.time())
+        raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
+
+    def _syn(self, began: float) -> None:
+        """Sends the first packet. One that is lost, or finds no room, is sent again."""
+        assert self.peer is not None
+        if not self.alive:
+            return
+        if self._net.loop.time() - began > GIVES_UP:
+            self._fails(errno.ETIMEDOUT)
+            return
+        route, there = self._route(), self._net.at(self.peer[0])
+        if route.down is not None or there is None:
+            self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
+        else:
+            self._net.later(route, lambda: self._arrives(there, began), waits=False)
+
+    def _arrives(self, there: Host, began: float) -> None:
+        assert self.peer is not None
+        if not self.alive:
+            return
+        listener = self._net.who(self.kind, *self.peer)
+        if listener is None or listener.backlog is None:
+            self._net.later(self._route(), lambda: self._fails(errno.ECONNREFUSED))
+            return
+        if len(listener.queue) >= listener.backlog:
+            self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
+            return
+        made = OpenSocket(there, self.kind)
+        made.name, made.peer, made.connected = self.peer, self.name, True
+        made.options.update(listener.options)
+        room = self._net.dice.choice(BUFFERS)
+        for sender, receiver in ((self, made), (made, self)):
+            way = _Way(self._net, self._route(), room)
+            way.sender, way.receiver = sender, receiver
+            sender.writes, receiver.reads = way, way
+        listener.queue.append(made)
+        listener.changed()
+        self._net.later(self._route(), self._has_connected)
+
+    def _has_connected(self) -> None:
+        if self.alive and not self.error:
+            self.connected = True
+            self.changed()
+
+    def _fails(self, error: int) -> None:
+        if self.alive:
+            self.error = error
+            self.changed()
+
+    # bytes
+
+    def send(self, data: "ReadableBuffer") -> int:
+        self.raise_error()
+        way = self.writes
+        if way is None or self.shut:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        given = memoryview(data).cast("B")
+        count = min(way.free(), len(given))
+        if given and count <= 0:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        way.waiting += given[:count]
+        way.move()
+        return count
+
+    def recv(self, bufsize: int) -> bytes:
+        way = self.reads
+        if way is not None and way.arrived:
+            data = bytes(way.arrived[:bufsize])
+            del way.arrived[:bufsize]
+            way.move()
+            return data
+        self.raise_error()
+        if way is None or way.over:
+            return b""
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def shut_writing(self) -> None:
+        if self.writes is not None:
+            self.shut = self.writes.ended = True
+            self.writes.move()
+
+    # datagrams
+
+    def next_datagram(self, bufsize: int) -> tuple[bytes, Any]:
+        if not self.datagrams:
+            self.raise_error()
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        data, sender = self.datagrams.popleft()
+        return data[:bufsize], sender
+
+    def send_datagram(self, data: bytes, to: tuple[str, int] | None) -> int:
+        if to is None:
+            raise OSError(errno.EDESTADDRREQ, os.strerror(errno.EDESTADDRREQ))
+        if len(data) > DATAGRAM:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        self.raise_error()
+        where, name = (self._net.address_of(to[0]), to[1]), self.name or (self.host.address, 0)
+
+        def lands() -> None:
+            there, host = self._net.who(socket.SOCK_DGRAM, *where), self._net.at(where[0])
+            if there is not None and len(there.datagrams) < DATAGRAMS:
+                there.datagrams.append((data, name))
+                there.changed()
+            elif there is None and host is not None and self.connected:
+                self._fails(errno.ECONNREFUSED)  # the host said so, by ICMP
+
+        self._net.later(self._net.between(self.host, self._net.at(where[0])), lands, waits=False)
+        return len(data)
+
+    # its end
+
+    def end(self) -> None:
+        """Nobody has a descriptor of it."""
+        if not self.alive:
+            return
+        unread = self.reads is not None and bool(self.reads.arrived)
+        self._leave()
+        for waiting in self.queue:
+            waiting.end()
+        reads, writes = self.reads, self.writes
+        if reads is None or writes is None:
+            return
+        reads.receiver = None
+        other = writes.receiver
+        if unread and other is not None:
+            writes.waiting.clear()
+            self._net.later(self._route(), other.reset)
+        else:
+            writes.ended = True
+            writes.move()
+            reads.move()  # what still comes is answered by a reset
+
+    def vanish(self) -> None:
+        if not self.alive:
+            return
+        self._leave()
+        for waiting in self.queue:
+            waiting.vanish()
+        if self.reads is None or self.writes is None:
+            return
+        other = self.writes.receiver
+        self.reads.receiver = self.writes.sender = None
+        self.writes.waiting.clear()
+        if other is not None:
+            other._asks_later()
+
+    def _asks_later(self) -> None:
+        """Whether the other end is there: with what waits to be sent, or because keepalive asks."""
+        if self.writes is not None and self.writes.waiting:
+            self.writes.move()
+        elif self.options.get((socket.SOL_SOCKET, socket.SO_KEEPALIVE)):
+            self._net.loop.call_outside(KEEPALIVE, lambda: self._net.later(self._route(), self.reset))
+
+    def reset(self) -> None:
+        if not self.alive or (self.reads is None and self.writes is None):
+            return
+        ended = self.reads is not None and self.reads.over
+        self._fails(errno.EPIPE if ended else errno.ECONNRESET)  # Linux: tcp_reset, in CLOSE_WAIT and before
+        for way in (self.reads, self.writes):
+            if way is not None:
+                way.waiting.clear()
+        if self.reads is not None:
+            self.reads.over = True
+        self.writes = None
+
+    def cut_off(self) -> None:
+        """Both ends are reset."""
+        other = self.writes.receiver if self.writes is not None else None
+        if other is not None:
+            other.reset()
+            self.reset()
+
+    def _leave(self) -> None:
+        self.alive = False
+        for one in [*self.descriptors]:
+            one.forget()
+        if self.name is not None:
+            there = self._net.bound.get((self.kind, *self.name), [])
+            if self in there:
+                there.remove(self)
+
+    # the selector's
+
+    def poll(self) -> int:
+        if self.kind == socket.SOCK_DGRAM:
+            return selectors.EVENT_WRITE | (selectors.EVENT_READ if self.datagrams or self.error else 0)
+        if self.error:
+            return selectors.EVENT_READ | selectors.EVENT_WRITE
+        if self.backlog is not None:
+            return selectors.EVENT_READ if self.queue else 0
+        if not self.connected:
+            return 0
+        reads, writes = self.reads, self.writes
+        readable = reads is None or bool(reads.arrived) or reads.over
+        writable = writes is None or writes.free() * 3 >= writes.room
+        return (selectors.EVENT_READ if readable else 0) | (selectors.EVENT_WRITE if writable else 0)
+
+    def changed(self) -> None:
+        for one in self.descriptors:
+            one.stir()
+
+    def raise_error(self) -> None:
+        error, self.error = self.error, 0
+        if error:
+            raise OSError(error, os.strerror(error))
+
+    def _route(self) -> RoutesBetween:
+        return self._net.between(self.host, self._net.at(self.peer[0]) if self.peer is not None else None)
+
+    def _free_port(self) -> int:
+        self.host.ports += 1
+        return self.host.ports
+
+
+class SimulatedSocket(socket.socket):
+    """A descriptor: what `asyncio` and walflow call of a `socket.socket`. None of it reaches the system. `there`: the
+    open socket. `owner`: the process that has it."""
+
+    def __init__(self, there: OpenSocket) -> None:  # not the one above: it would make a real one
+        self._closed, self._io_refs = False, 0  # as the one above has them
+        self.there = there
+        self.owner: Life | None = now_running()
+        self._net = there.host.net
+        self._fd = self._net.descriptor()
+        self._net.sockets[self._fd] = self
+        there.descriptors.append(self)
+
+    def __repr__(self) -> str:
+        return f"<SimulatedSocket {self._fd}, {self.there!r}>"
 
     def __del__(self) -> None: ...
 
@@ -283,7 +543,7 @@ class SimulatedSocket(socket.socket):
 
     @property
     def type(self) -> socket.SocketKind:
-        return socket.SocketKind(self._kind)
+        return socket.SocketKind(self.there.kind)
 
     @property
     def proto(self) -> int:
@@ -304,151 +564,67 @@ class SimulatedSocket(socket.socket):
         return 0.0
 
     def setsockopt(self, level: int, name: int, value: Any, length: int = 0) -> None:
-        self._options[level, name] = value
+        self.there.options[level, name] = value
 
     def getsockopt(self, level: int, name: int, length: int = 0) -> Any:
         if (level, name) == (socket.SOL_SOCKET, socket.SO_ERROR):
-            error, self.error = self.error, 0
+            error, self.there.error = self.there.error, 0
             return error
         if length:
             raise OSError(errno.ENOPROTOOPT, os.strerror(errno.ENOPROTOOPT))
-        return self._options.get((level, name), 0)
+        return self.there.options.get((level, name), 0)
 
     def getsockname(self) -> tuple[str, int]:
         self._check()
-        return self._name or (ANY[0], 0)
+        return self.there.name or (ANY[0], 0)
 
     def getpeername(self) -> tuple[str, int]:
         self._check()
-        if self._peer is None:
+        if self.there.peer is None:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
-        return self._peer
+        return self.there.peer
 
-    # a server's
+    # its calls
 
     def bind(self, address: Any) -> None:
         self._check()
-        where, port = self._net.address_of(address[0]), address[1] or self._free_port()
-        there = self._net.bound.setdefault((self._kind, where, port), [])
-        shares = (socket.SOL_SOCKET, socket.SO_REUSEPORT)
-        mine = [one for one in there if one.host is self.host]
-        if mine and not all(one._options.get(shares) for one in (self, *mine)):
-            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        there.append(self)
-        self._name = where, port
+        self.there.bind(address)
 
     def listen(self, backlog: int = 128) -> None:
         self._check()
-        self._backlog = max(backlog, 1)
+        self.there.backlog = max(backlog, 1)
 
     def accept(self) -> tuple[socket.socket, Any]:
         self._check()
-        while self._queue:
-            made = self._queue.popleft()
-            if made.open:
-                made.owner = self.owner
-                return made, made._peer
+        queue = self.there.queue
+        while queue:
+            made = queue.popleft()
+            if made.alive:
+                return SimulatedSocket(made), made.peer
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
-    # a client's
 
     def connect(self, address: Any) -> None:
         self._check()
-        where, port = self._net.address_of(address[0]), address[1]
-        if self._name is None:
-            self._name = self.host.address, self._free_port()
-            if self._kind == socket.SOCK_DGRAM:
-                self._net.bound.setdefault((self._kind, *self._name), []).append(self)
-        self._peer = where, port
-        if self._kind == socket.SOCK_DGRAM:
-            self._connected = True
-            return
-        self._syn(self._net.loop.time())
-        raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
-
-    def _syn(self, began: float) -> None:
-        """Sends the first packet. One that is lost, or finds no room, is sent again."""
-        assert self._peer is not None
-        if not self.open:
-            return
-        if self._net.loop.time() - began > GIVES_UP:
-            self._fails(errno.ETIMEDOUT)
-            return
-        route, there = self._route(), self._net.at(self._peer[0])
-        if route.down is not None or there is None:
-            self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
-        else:
-            self._net.later(route, lambda: self._arrives(there, began), waits=False)
-
-    def _arrives(self, there: Host, began: float) -> None:
-        assert self._peer is not None
-        if not self.open:
-            return
-        listener = self._net.who(self._kind, *self._peer)
-        if listener is None or listener._backlog is None:
-            self._net.later(self._route(), lambda: self._fails(errno.ECONNREFUSED))
-            return
-        if len(listener._queue) >= listener._backlog:
-            self._net.loop.call_outside(SYN_AGAIN, lambda: self._syn(began))
-            return
-        made = SimulatedSocket(there, self._kind)
-        made.owner = listener.owner
-        made._name, made._peer, made._connected = self._peer, self._name, True
-        made._options.update(listener._options)
-        room = self._net.dice.choice(BUFFERS)
-        for sender, receiver in ((self, made), (made, self)):
-            way = _Way(self._net, self._route(), room)
-            way.sender, way.receiver = sender, receiver
-            sender._writes, receiver._reads = way, way
-        listener._queue.append(made)
-        listener.changed()
-        self._net.later(self._route(), self._has_connected)
-
-    def _has_connected(self) -> None:
-        if self.open and not self.error:
-            self._connected = True
-            self.changed()
-
-    def _fails(self, error: int) -> None:
-        if self.open:
-            self.error = error
-            self.changed()
-
-    # bytes
+        self.there.connect(address)
 
     def send(self, data: "ReadableBuffer", flags: int = 0) -> int:
         self._check()
-        if self._kind == socket.SOCK_DGRAM:
-            return self._send_datagram(bytes(data), self._peer)
-        self._raise_error()
-        way = self._writes
-        if way is None or self._shut:
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        given = memoryview(data).cast("B")
-        count = min(way.free(), len(given))
-        if given and count <= 0:
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        way.waiting += given[:count]
-        way.move()
-        return count
+        if self.there.kind == socket.SOCK_DGRAM:
+            return self.there.send_datagram(bytes(data), self.there.peer)
+        return self.there.send(data)
 
     def sendmsg(self, buffers: "Iterable[ReadableBuffer]", *_: Any) -> int:
         return self.send(b"".join(buffers))
 
-    def recv(self, bufsize: int, flags: int = 0) -> bytes:
+    def sendto(self, data: "ReadableBuffer", *rest: Any) -> int:
         self._check()
-        if self._kind == socket.SOCK_DGRAM:
+        return self.there.send_datagram(bytes(data), rest[-1])
+
+    def recv(self, bufsize: int, flags: int = 0) -> bytes:
+        if self.there.kind == socket.SOCK_DGRAM:
             return self.recvfrom(bufsize)[0]
-        way = self._reads
-        if way is not None and way.arrived:
-            data = bytes(way.arrived[:bufsize])
-            del way.arrived[:bufsize]
-            way.move()
-            return data
-        self._raise_error()
-        if way is None or way.over:
-            return b""
-        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self._check()
+        return self.there.recv(bufsize)
 
     def recv_into(self, buffer: "WriteableBuffer", nbytes: int = 0, flags: int = 0) -> int:
         into = memoryview(buffer).cast("B")
@@ -456,139 +632,50 @@ class SimulatedSocket(socket.socket):
         into[: len(data)] = data
         return len(data)
 
-    def shutdown(self, how: int) -> None:
-        self._check()
-        if how in (socket.SHUT_WR, socket.SHUT_RDWR) and self._writes is not None:
-            self._shut = self._writes.ended = True
-            self._writes.move()
-
-    # datagrams
-
-    def sendto(self, data: "ReadableBuffer", *rest: Any) -> int:
-        self._check()
-        return self._send_datagram(bytes(data), rest[-1])
-
     def recvfrom(self, bufsize: int, flags: int = 0) -> tuple[bytes, Any]:
         self._check()
-        if not self._datagrams:
-            self._raise_error()
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        data, sender = self._datagrams.popleft()
-        return data[:bufsize], sender
+        return self.there.next_datagram(bufsize)
 
-    def _send_datagram(self, data: bytes, to: tuple[str, int] | None) -> int:
-        if to is None:
-            raise OSError(errno.EDESTADDRREQ, os.strerror(errno.EDESTADDRREQ))
-        if len(data) > DATAGRAM:
-            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
-        self._raise_error()
-        where, name = (self._net.address_of(to[0]), to[1]), self._name or (self.host.address, 0)
+    def shutdown(self, how: int) -> None:
+        self._check()
+        if how in (socket.SHUT_WR, socket.SHUT_RDWR):
+            self.there.shut_writing()
 
-        def lands() -> None:
-            there, host = self._net.who(socket.SOCK_DGRAM, *where), self._net.at(where[0])
-            if there is not None and len(there._datagrams) < DATAGRAMS:
-                there._datagrams.append((data, name))
-                there.changed()
-            elif there is None and host is not None and self._connected:
-                self._fails(errno.ECONNREFUSED)  # the host said so, by ICMP
+    def dup(self) -> "SimulatedSocket":
+        self._check()
+        return SimulatedSocket(self.there)
 
-        self._net.later(self._net.between(self.host, self._net.at(where[0])), lands, waits=False)
-        return len(data)
-
-    # its end
+    def handed_to(self, owner: Life) -> int:
+        """Another descriptor of it, which that process has."""
+        self._check()
+        made = SimulatedSocket(self.there)
+        made.owner = owner
+        return made.fileno()
 
     def close(self) -> None:
         if self.owner is None or self.owner.alive:
-            self.end()
+            self.let_go()
 
-    def end(self) -> None:
+    def let_go(self) -> None:
         """As `close`, also of a process that was killed."""
         if not self.open:
             return
-        unread = self._reads is not None and bool(self._reads.arrived)
-        self._leave()
-        for waiting in self._queue:
-            waiting.end()
-        reads, writes = self._reads, self._writes
-        if reads is None or writes is None:
-            return
-        reads.receiver = None
-        other = writes.receiver
-        if unread and other is not None:
-            writes.waiting.clear()
-            self._net.later(self._route(), other.reset)
+        if self.there.descriptors == [self]:
+            self.there.end()
         else:
-            writes.ended = True
-            writes.move()
-            reads.move()  # what still comes is answered by a reset
+            self.forget()
 
-    def vanish(self) -> None:
-        if not self.open:
-            return
-        self._leave()
-        for waiting in self._queue:
-            waiting.vanish()
-        if self._reads is None or self._writes is None:
-            return
-        other = self._writes.receiver
-        self._reads.receiver = self._writes.sender = None
-        self._writes.waiting.clear()
-        if other is not None:
-            other._asks_later()
-
-    def _asks_later(self) -> None:
-        """Whether the other end is there: with what waits to be sent, or because keepalive asks."""
-        if self._writes is not None and self._writes.waiting:
-            self._writes.move()
-        elif self._options.get((socket.SOL_SOCKET, socket.SO_KEEPALIVE)):
-            self._net.loop.call_outside(KEEPALIVE, lambda: self._net.later(self._route(), self.reset))
-
-    def reset(self) -> None:
-        if not self.open or (self._reads is None and self._writes is None):
-            return
-        ended = self._reads is not None and self._reads.over
-        self._fails(errno.EPIPE if ended else errno.ECONNRESET)  # Linux: tcp_reset, in CLOSE_WAIT and before
-        for way in (self._reads, self._writes):
-            if way is not None:
-                way.waiting.clear()
-        if self._reads is not None:
-            self._reads.over = True
-        self._writes = None
-
-    def cut_off(self) -> None:
-        """Both ends are reset."""
-        other = self._writes.receiver if self._writes is not None else None
-        if other is not None:
-            other.reset()
-            self.reset()
-
-    def _leave(self) -> None:
+    def forget(self) -> None:
         del self._net.sockets[self._fd]
+        self.there.descriptors.remove(self)
         self._net.loop.forget(self._fd, of_process=self.owner is not None)
-        if self._name is not None:
-            there = self._net.bound.get((self._kind, *self._name), [])
-            if self in there:
-                there.remove(self)
 
     # the selector's
 
     def poll(self) -> int:
-        if self.owner is not None and self.owner.stopped is not None:
-            return 0
-        if self._kind == socket.SOCK_DGRAM:
-            return selectors.EVENT_WRITE | (selectors.EVENT_READ if self._datagrams or self.error else 0)
-        if self.error:
-            return selectors.EVENT_READ | selectors.EVENT_WRITE
-        if self._backlog is not None:
-            return selectors.EVENT_READ if self._queue else 0
-        if not self._connected:
-            return 0
-        reads, writes = self._reads, self._writes
-        readable = reads is None or bool(reads.arrived) or reads.over
-        writable = writes is None or writes.free() * 3 >= writes.room
-        return (selectors.EVENT_READ if readable else 0) | (selectors.EVENT_WRITE if writable else 0)
+        return 0 if self.owner is not None and self.owner.stopped is not None else self.there.poll()
 
-    def changed(self) -> None:
+    def stir(self) -> None:
         self._net.loop.stir(self._fd)
 
     def _check(self) -> None:
@@ -596,15 +683,3 @@ class SimulatedSocket(socket.socket):
             self.owner.check()
         if not self.open:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-
-    def _raise_error(self) -> None:
-        error, self.error = self.error, 0
-        if error:
-            raise OSError(error, os.strerror(error))
-
-    def _route(self) -> RoutesBetween:
-        return self._net.between(self.host, self._net.at(self._peer[0]) if self._peer is not None else None)
-
-    def _free_port(self) -> int:
-        self.host.ports += 1
-        return self.host.ports
