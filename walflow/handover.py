@@ -80,6 +80,9 @@ class _NoLocks(HandedLocks):
     def took(self, fd: int) -> None: ...
     def closed(self, fd: int) -> None: ...
 
+    def take(self, fd: int) -> bool:
+        return False
+
 
 NO_LOCKS: Final[HandedLocks] = _NoLocks()
 

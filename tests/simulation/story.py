@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, changed, drawn
 from walflow.testing.simulation.ends import Mood
 
+MOMENTS: Final = (0.005, 0.05, 0.5, 5.0)  # seconds from a reload to the next step: it takes some 0.1, and 5 after it
 EVENTS: Final = 60  # of a client, at least
 CLIENTS: Final = "clients"  # their host, where they speak TCP or HTTP
 MOODS: Final[tuple[Mood, ...]] = ("away", "silent", "busy")
@@ -41,7 +42,8 @@ class Step(NamedTuple):
 class Story(NamedTuple):
     """`chance`: seeds what the steps do not say, such as how long a call of the disk takes. `poison`: events that a
     peer refuses for ever; `chokes`: events on which it fails a whole block, for ever. `pad`: bytes by which each
-    event is larger. `then`: the flow after the step "change"."""
+    event is larger. `then`: the flow after the step "change", or after a
+    reload."""
 
     shape: Shape
     steps: tuple[Step, ...]
@@ -77,6 +79,7 @@ def draw(seed: int) -> Story:
                 "fail",
                 "clock",
                 "freeze",
+                "reload",
             ]
             + ["second"] * shape.has_log
             + ["down", "reset", "lag", "drops"] * bool(wired)
@@ -105,7 +108,11 @@ def draw(seed: int) -> Story:
             case "second":
                 steps.append(Step("second", 0.0, dice.choice(["", "unlocked"])))
             case "freeze":
-                steps.append(Step("freeze", dice.choice([0.1, 3.0, 40.0])))
+                steps.append(Step("freeze", dice.choice([0.1, 3.0, 40.0]), _which(steps, dice)))
+            case "kill":
+                steps.append(Step("kill", 0.0, _which(steps, dice)))
+            case "reload":
+                steps += [Step("reload"), Step("wait", round(dice.expovariate(1.0) * dice.choice(MOMENTS), 4))]
             case "clock":
                 steps.append(Step("clock", dice.choice([-3600.0, -5.0, 5.0, 3600.0])))
             case _:
@@ -118,12 +125,18 @@ def draw(seed: int) -> Story:
     then = None
     if dice.random() < 0.15:
         then = changed(shape, dice)
-        steps.insert(dice.randrange(len(steps) + 1), Step("change", 0.0, dice.choice(["", "kill"])))
+        change = dice.choice([Step("change"), Step("change", 0.0, "kill"), Step("reload", 0.0, "then")])
+        steps.insert(dice.randrange(len(steps) + 1), change)
     events, pad = dice.choice([EVENTS, EVENTS, 300]), dice.choice([0, 0, 100, 1000])
     return Story(shape, tuple(steps), seed, events, poison, chokes, pad, then)
 
 
-ENDS: Final = ("kill", "cut", "stop", "freeze", "change", "second")
+def _which(steps: list[Step], dice: Random) -> str:
+    """Of the processes, while one takes over from another."""
+    return dice.choice(["", "old", "new"]) if any(step.what == "reload" for step in steps[-4:]) else ""
+
+
+ENDS: Final = ("kill", "cut", "stop", "freeze", "change", "second", "reload")
 STATES: Final = ("slow", "hang", "full", "fail", *MOODS, "down", "lag", "drops")
 
 

@@ -75,9 +75,7 @@ class Teller:
         ledgers.update(
             (name, PEER_KINDS[shape.exit(name)](name, self.dice)) for name in peers if shape.exit(name) in PEER_KINDS
         )
-        self.lives = 0
         self.lines: deque[EventDict] = deque(maxlen=2000)  # the last that were logged, of all lives
-        self.dropped = 0  # events that were rejected where nothing is linked to err, in lives that are over
         for client in self.outside.clients.values():
             client.wants = story.events
             client.pad = "x" * story.pad
@@ -96,21 +94,17 @@ class Teller:
     async def _tell(self, machine: Machine) -> Told:
         self.machine, self.loop = machine, machine.loop
         self._start_wires()
-        self.life = self._start()
-        try:
-            for step in self.story.steps:
-                await self._do(step)
-                if not self.life.alive:  # it has ended by itself, as a service's supervisor sees it
-                    self._restart()
-                self._look_at_wires()
-            self._heal()
-            await self._until_all_is_done()
-            self._read_files()
-            self._judge()
-        finally:
-            self._count_dropped()
+        self._start()
+        for step in self.story.steps:
+            await self._do(step)
+            self._supervise()
+            self._look_at_wires()
+        self._heal()
+        await self._until_all_is_done()
+        self._read_files()
+        self._judge()
         got = sum(peer.got.total() + peer.letters.total() for peer in self.outside.peers.values())
-        return Told(self.loop.time(), self.loop.turns, self.machine.weather.calls, got, self.lives)
+        return Told(self.loop.time(), self.loop.turns, machine.weather.calls, got, len(machine.began))
 
     def _start_wires(self) -> None:
         shape = self.story.shape
@@ -138,14 +132,24 @@ class Teller:
             if task.done():
                 task.result()
 
-    def _start(self) -> Life:
-        self.lives += 1
-        return self.machine.start(assembled(self.shape))
+    def _start(self) -> None:
+        self.life = self.machine.start(assembled(self.shape))
+
+    def _supervise(self) -> None:
+        """As a service's supervisor does: it looks after the main process, and starts one where there is none."""
+        if self.machine.lives:
+            self.life = self._one_of("new" if self.machine.lives[-1].daemon is not None else "old")
+        else:
+            self._start()
 
     def _restart(self) -> None:
-        self._count_dropped()
-        self.machine.kill(self.life)
-        self.life = self._start()
+        for life in [*self.machine.lives]:
+            self.machine.kill(life)
+        self._start()
+
+    def _one_of(self, where: str) -> Life:
+        """Of two, while one takes over from the other."""
+        return {"old": self.machine.lives[0], "new": self.machine.lives[-1]}.get(where, self.life)
 
     def _writers_begin_anew(self) -> None:
         with entered(self.machine.other(CLIENTS)):
@@ -160,13 +164,19 @@ class Teller:
         match step.what:
             case "wait":
                 await asyncio.sleep(step.value)
+            case "kill" if step.where:
+                self.machine.kill(self._one_of(step.where))
             case "kill":
                 self._restart()
             case "cut":
-                self._count_dropped()
                 self.machine.cut()
                 self._writers_begin_anew()
-                self.life = self._start()
+                self._start()
+            case "reload":
+                if step.where == "then":
+                    self.shape = self.story.then or self.shape
+                self.life.next_assembly = assembled(self.shape)
+                self.life.reload()
             case "stop":
                 self.life.tell(signal.SIGTERM)
                 await self._stopped()
@@ -201,9 +211,10 @@ class Teller:
                 self.shape = self.story.then or self.shape
                 self._restart()
             case "freeze":
-                self.life.stop()
+                frozen = self._one_of(step.where)
+                frozen.stop()
                 await asyncio.sleep(step.value)
-                self.life.go_on()
+                frozen.go_on()
             case "clear":
                 self._heal()
             case unknown:
@@ -215,13 +226,15 @@ class Teller:
         if unlocked:
             for path in [path for path in disk.sizes() if path.endswith("/LOCK")]:
                 disk.unlink(path)
+        first = [*self.machine.lives]
         second = self.machine.start(assembled(self.shape))
         try:
             async with asyncio.timeout(STARTS_WITHIN):
                 await second.ended.wait()
         except TimeoutError:
             # on a full disk it cannot write its lock, and waits for room
-            if self.life.alive and any(line["event"] == "log open" for line in second.lines):
+            others = any(life.alive and life.daemon is not None for life in first)
+            if others and any(line["event"] == "log open" for line in second.lines):
                 raise Broken("two daemons run on one directory") from None
         finally:
             self.machine.kill(second)
@@ -230,7 +243,8 @@ class Teller:
         """A supervisor kills what has not stopped in time, which only a call that hangs excuses."""
         try:
             async with asyncio.timeout(STOPS_WITHIN):
-                await self.life.ended.wait()
+                while self.machine.lives:
+                    await self.machine.lives[-1].ended.wait()
         except TimeoutError:
             if not self.machine.weather.hangs:
                 raise Broken(f"it has not stopped within {STOPS_WITHIN:.0f} s") from None
@@ -251,8 +265,7 @@ class Teller:
         looks, left, more = 0, "", 0.0
         while looks < IN_A_ROW and self.loop.time() < end:
             await asyncio.sleep(LOOKS)
-            if not self.life.alive:
-                self._restart()
+            self._supervise()
             self._look_at_wires()
             if self.story.chokes and self.loop.time() > more:
                 # an attempt counts only where others get through
@@ -269,6 +282,8 @@ class Teller:
         waiting = [client for client in self.outside.clients.values() if not client.done]
         if waiting:
             return f"{waiting}"
+        if self.life.daemon is None or len(self.machine.lives) > 1:
+            return f"{len(self.machine.lives)} processes"
         for nodes in self.life.daemon.nodes.connectors:
             source = nodes.source
             for one in source.lanes.values() or [source]:
@@ -291,7 +306,9 @@ class Teller:
 
     def _judge(self) -> None:
         warned = any(line["event"] == MAY_COME_TWICE for line in self.lines)
-        Judge(self.story, self.outside, self.lives, self.dropped + self._rejected(), warned=warned).judge()
+        began = self.machine.began
+        dropped = 4 * sum(life.counts().get("rejected_events_total", 0) for life in began)
+        Judge(self.story, self.outside, len(began), dropped, warned=warned).judge()
 
     def _read_files(self) -> None:
         for name, peer in self.outside.peers.items():
@@ -300,12 +317,6 @@ class Teller:
                 peer.read(self.machine.disk.content(path))
             elif isinstance(peer, TablePeer):
                 peer.read()
-
-    def _rejected(self) -> int:
-        return 4 * self.life.counts().get("rejected_events_total", 0)
-
-    def _count_dropped(self) -> None:
-        self.dropped += self._rejected()
 
 
 def tell(story: Story) -> Told:

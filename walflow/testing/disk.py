@@ -18,6 +18,7 @@ from stat import S_IFDIR, S_IFREG
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from walflow.disk import DirectoryEntry, Landed, Stat
+from walflow.handover import NO_LOCKS, HandedLocks
 
 if TYPE_CHECKING:
     from walflow.testing.cuts import Blur
@@ -70,7 +71,7 @@ class Inode:
         self.synced = data or b""
         self.written: dict[int, list[Version]] = {}
         self.sizes: list[int] = []
-        self.locked = 0  # by which descriptor
+        self.locked: set[int] = set()  # by these descriptors, all of one open file
         self.blur: Blur | None = None
 
     def change(self) -> bytearray:
@@ -138,6 +139,7 @@ class MemoryDisk:
         self.bad_to: Mapping[str, int] = {}  # up to which byte; if nothing is said, to the end
         self.failures = 0  # operations that raised because of it, or because the disk was full
         self.opener: Callable[[], object] = _no_one  # which process opens a file
+        self.locks: Callable[[], HandedLocks] = lambda: NO_LOCKS  # of the process that locks one
         self.now_ns: Callable[[], int] = count(1).__next__  # when a file is written to
         self._fds: dict[int, tuple[str, Inode]] = {}
         self._openers: dict[int, object] = {}
@@ -269,8 +271,8 @@ class MemoryDisk:
     def close(self, fd: int) -> None:
         self._openers.pop(fd, None)
         _, inode = self._fds.pop(fd)
-        if inode.locked == fd:
-            inode.locked = 0
+        inode.locked.discard(fd)
+        self.locks().closed(fd)
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
         path, inode = self._fds[fd]
@@ -417,10 +419,20 @@ class MemoryDisk:
 
     def lock(self, fd: int) -> bool:
         inode = self._fds[fd][1]
-        if inode.locked:
+        if inode.locked and not self.locks().take(fd):
             return False
-        inode.locked = fd
+        inode.locked.add(fd)
+        self.locks().took(fd)
         return True
+
+    def duplicate(self, fd: int, opener: object) -> int:
+        """Another descriptor of the same open file, which that process has."""
+        path, inode = self._fds[fd]
+        other = self._descriptor(path, inode)
+        self._openers[other] = opener
+        if fd in inode.locked:
+            inode.locked.add(other)
+        return other
 
     def filesystem(self, path: str) -> str:
         return "simulated"
@@ -465,7 +477,7 @@ class SimulatedDisk(MemoryDisk):
         """The process is gone, the page cache is not. A page that could not be written back is marked clean."""
         self._fds.clear()
         for inode in self.inodes.values():
-            inode.locked = 0
+            inode.locked.clear()
             if writeback_fails:
                 inode.forget()
         self.operations_left = -1

@@ -221,7 +221,7 @@ class PeerConnection(SinkPeer):
         self._count = 0
         self._connected = False
         peer.connections.append(self)
-        life.on_gone.append(self._forget)
+        life.on_gone.append(self.forget)
 
     def send(self, waiting: deque[Block]) -> bool:
         while waiting and len(self._sent) < 4:
@@ -240,9 +240,11 @@ class PeerConnection(SinkPeer):
         self._connected = True
         self.sink.connected()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """It is over: its connector was stopped, or its process is gone."""
         self._sent.clear()
-        self.peer.connections.remove(self)
+        if self in self.peer.connections:
+            self.peer.connections.remove(self)
 
     def mood_changed(self) -> None:
         if self.peer.mood == "away":
@@ -349,3 +351,4 @@ class Peers(Connector):
             await asyncio.get_running_loop().create_future()
         finally:
             await sink.close()
+            connection.forget()

@@ -19,12 +19,17 @@ from weakref import WeakSet
 from structlog.typing import EventDict
 
 from walflow.plan import Assembly
-from walflow.runtime.daemon import Daemon, Settings
+from walflow.runtime.daemon import Daemon, Settings, run_and_hand_over
+from walflow.runtime.handover.channel import ChannelClosed
+from walflow.runtime.handover.predecessor import Predecessor
+from walflow.runtime.handover.reload import Reload
+from walflow.runtime.handover.successor import Launch
 from walflow.runtime.jobs import Ended, LongJobs
 from walflow.testing.simulation.loop import ErrorHandler, SetAside, SimulatedLoop
 from walflow.testing.simulation.strands import Killed, StrandWorker
 from walflow.world import World, enter
 
+CHECKS: Final = 1000  # times as long as a thread waits for a processor: until a flow is compiled
 CLOSES: Final = 20  # times a coroutine may await once more when it is closed
 
 _running: ContextVar["Life | None"] = ContextVar("life", default=None)
@@ -36,12 +41,26 @@ def now_running() -> "Life | None":
 
 
 class Life:
-    """`exit_code`: None while it runs, and after a kill. `lines`: what it has logged."""
+    """`exit_code`: None while it runs, and after a kill. `lines`: what it has logged. `daemon`: None until its flows
+    begin, and once it is gone."""
 
     def __init__(
-        self, loop: SimulatedLoop, world: World, assembly: Assembly, settings: Settings, wait: Callable[[], float]
+        self,
+        loop: SimulatedLoop,
+        world: World,
+        assembly: Assembly,
+        settings: Settings,
+        wait: Callable[[], float],
+        pid: int,
     ) -> None:
+        """`begin` starts it."""
         self.loop = loop
+        self.pid = pid
+        self.assembly = assembly
+        self.daemon: Daemon | None = None
+        self.launch: Launch | None = None  # of the process that takes over
+        self.next_assembly: Assembly | None = None  # that it is to run; None: the same
+        self.locks = world.handover.locks
         self.alive = True
         self.exit_code: int | None = None
         self.lines: list[EventDict] = []
@@ -50,6 +69,8 @@ class Life:
         self.on_gone: list[Callable[[], None]] = []  # called as it ends, so that its peers let go of its blocks
         self.on_go_on: list[Callable[[], None]] = []
         self.on_error: ErrorHandler | None = None
+        self._settings = settings
+        self._counted_before: dict[str, int] = {}  # by runs that ended as another process was to take over
         self._wait = wait
         self._workers: list[StrandWorker] = []
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
@@ -58,25 +79,52 @@ class Life:
         self._told: Mapping[signal.Signals, Callable[[], None]] = {}
         self._story = contextvars.copy_context()
         self._context = contextvars.copy_context()
-        self._context.run(self._begin, world, assembly, settings)
+        self._context.run(self._enter, world)
 
     def __repr__(self) -> str:
         state = "alive" if self.alive else "gone" if self.exit_code is None else f"ended with {self.exit_code}"
         return f"<Life {state}, {len(self._tasks)} tasks>"
 
-    def _begin(self, world: World, assembly: Assembly, settings: Settings) -> None:
+    def _enter(self, world: World) -> None:
         _running.set(self)
         enter(world)  # what comes from outside later runs in this context, too
-        self.daemon = Daemon(assembly, settings, process=self, jobs=LongJobs(self._worker))
-        self._main = self.loop.create_task(self._run())
 
-    async def _run(self) -> None:
-        self.exit_code = await self.daemon.run()
-        self._story.copy().run(self.loop.call_soon, self._over)
+    def begin(self, predecessor: Callable[[], Predecessor] | None = None) -> None:
+        """`predecessor`: from which it takes over."""
+        self._context.run(self._begin, predecessor)
 
-    def _over(self) -> None:
-        self.alive = False
-        self.ended.set()
+    def _begin(self, predecessor: Callable[[], Predecessor] | None) -> None:
+        self._main = self.loop.create_task(self._run(None if predecessor is None else predecessor()))
+
+    async def _run(self, predecessor: Predecessor | None) -> None:
+        begins = predecessor is None or await self._takes_over(predecessor)
+        self.exit_code = await run_and_hand_over(self._daemon, predecessor) if begins else 0
+        self._story.copy().run(self.loop.call_soon, self.kill)
+
+    async def _takes_over(self, predecessor: Predecessor) -> bool:
+        """As `walflow run` does it. What it finds in the flow is nothing: it was compiled for the story."""
+        try:
+            await predecessor.meet()
+        except ChannelClosed:
+            return False
+        await asyncio.sleep(self._wait() * CHECKS)
+        return await predecessor.checked([], "")
+
+    def _daemon(self, predecessor: Predecessor | None) -> Daemon:
+        self._counted_before = self.counts()
+        jobs = LongJobs(self._worker)
+        self.daemon = made = Daemon(
+            self.assembly, self._settings, process=self, jobs=jobs, launch=self.launch, predecessor=predecessor
+        )
+        made.describe = lambda: {"lacking": [one.name for one in made.nodes.connectors if not one.health.ready]}
+        return made
+
+    def reload(self) -> str:
+        """Another process is to take over. Returns why not, or ""."""
+        daemon = self.daemon
+        if daemon is None or not self.alive:
+            return "it is not there"
+        return self._context.run(lambda: daemon.begin_reload(Reload.new("the story")))
 
     def check(self) -> None:
         """Raises Killed where it is over: nothing that it does reaches the world."""
@@ -119,7 +167,8 @@ class Life:
         for forget in self.on_gone:
             forget()
         self.loop.drop(self._is_its)
-        del self.daemon, self._main
+        self.daemon = None
+        del self._main
         self._told, self.on_error = {}, None
         self._workers.clear()
         self.on_gone.clear()
@@ -136,8 +185,8 @@ class Life:
         """Its counters, each summed over all components."""
         if self.counted is not None:
             return self.counted
-        found: dict[str, int] = {}
-        for name, _, value in self.daemon.metrics:
+        found = dict(self._counted_before)
+        for name, _, value in self.daemon.metrics if self.daemon is not None else ():
             found[name] = found.get(name, 0) + value
         return found
 

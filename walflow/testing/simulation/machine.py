@@ -8,16 +8,20 @@ life.kill()
 machine.start(assembly)
 """
 
+import contextvars
 import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
+from walflow.handover import NO_LOCKS, HandedLocks, Handover
 from walflow.plan import Assembly
 from walflow.runtime.daemon import Settings
+from walflow.runtime.handover.predecessor import Predecessor
 from walflow.testing.cuts import power_cut
 from walflow.testing.disk import SimulatedDisk
+from walflow.testing.simulation.handover import SimulatedChannel, SimulatedLocks, SimulatedProcess
 from walflow.testing.simulation.life import Life, now_running
 from walflow.testing.simulation.loop import SimulatedLoop
 from walflow.testing.simulation.network import SimulatedNetwork
@@ -97,9 +101,13 @@ class Machine:
         self.host = self.net.host(NAME)
         self.weather = Weather(loop, dice)
         self.boots = 1
-        self.lives: list[Life] = []
+        self.pids = 0
+        self._story = contextvars.copy_context()  # of no process
+        self.lives: list[Life] = []  # of the processes that there are, by age
+        self.began: list[Life] = []  # and of all that there were
         self.disk.fault = self.weather.met
         self.disk.opener = now_running
+        self.disk.locks = _locks
         self.disk.now_ns = lambda: self.clocks.wall_ns() // STAMPS_NS * STAMPS_NS
         self._wait: Callable[[], float] = lambda: dice.expovariate(1 / WAKES)
 
@@ -117,26 +125,55 @@ class Machine:
             self.disk.sync_directory(there)
 
     def start(self, assembly: Assembly, settings: Settings | None = None) -> Life:
-        """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say."""
-        world = World(self.disk, self.clocks, self.dice, self.host, f"boot {self.boots}")
-        life = Life(self.loop, world, assembly, settings or Settings(), self._wait)
-        life.on_gone.append(lambda: self.host.let_go_of(life))
+        """A process of a daemon. It ends when `kill` or `cut` is called, or as its signals and errors say. Its
+        `reload` starts the next one."""
+        life = self._process(assembly, settings or Settings())
+        life.begin()
+        return life
+
+    def _process(self, assembly: Assembly, settings: Settings) -> Life:
+        handover = Handover(SimulatedLocks(self.disk))
+        world = World(self.disk, self.clocks, self.dice, self.host, f"boot {self.boots}", handover)
+        self.pids += 1
+        life = Life(self.loop, world, assembly, settings, self._wait, self.pids)
+        life.launch = _Launch(self, life, settings)
+        life.on_gone.append(lambda: self._let_go_of(life))
         life.on_go_on.append(lambda: self.host.stir(life))
         self.lives.append(life)
+        self.began.append(life)
         return life
+
+    def take_over(self, before: Life, settings: Settings) -> SimulatedProcess:
+        """The next process, which `before` starts. """
+        life = self._story.copy().run(self._process, before.next_assembly or before.assembly, settings)
+        near, far = SimulatedChannel.pair(self, before, life)
+        life.begin(lambda: Predecessor(far, before.pid, lambda: self.kill(before)))
+        return SimulatedProcess(before, life, near, self.kill)
+
+    def hand(self, fd: int, owner: Life) -> int:
+        """Another descriptor of an open socket or file, for that process."""
+        there = self.net.sockets.get(fd)
+        return self.disk.duplicate(fd, owner) if there is None else there.handed_to(owner)
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """As soon as another process has a processor."""
+        self.loop.call_outside(self._wait(), call)
+
+    def _let_go_of(self, life: Life) -> None:
+        self.host.let_go_of(life)
+        self.disk.let_go_of(life)
+        if life in self.lives:
+            self.lives.remove(life)
 
     def kill(self, life: Life) -> None:
         """SIGKILL: what was written is in the page cache."""
         life.kill()
-        self.lives.remove(life)
-        self.disk.let_go_of(life)
 
     def cut(self) -> None:
         """The power goes, and comes back: what was not synced may be there, or not, or in part."""
         self.host.cut()
-        for life in self.lives:
+        for life in [*self.lives]:
             life.kill()
-        self.lives.clear()
         self.boots += 1
         power_cut(self.disk, self.dice)
 
@@ -147,3 +184,19 @@ class Machine:
     def full(self, free: int | None = 0) -> None:
         """From now on there is room for so many bytes more; None: for all."""
         self.disk.capacity = None if free is None else self.disk.used() + free
+
+
+class _Launch(NamedTuple):
+    """`walflow.runtime.handover.successor.Launch`."""
+
+    machine: Machine
+    life: Life
+    settings: Settings
+
+    def start(self) -> SimulatedProcess:
+        return self.machine.take_over(self.life, self.settings)
+
+
+def _locks() -> HandedLocks:
+    life = now_running()
+    return NO_LOCKS if life is None else life.locks
