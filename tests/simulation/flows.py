@@ -90,7 +90,7 @@ SPARK_PORTS: Final = {NEAR: 7700, FAR: 7701}  # of the daemon
 class Shape(NamedTuple):
     """`between`: names of `KINDS`. `pipeline`: of `PIPELINES`. `err`: whether anything is linked to it. `door`: of
     `DOORS`, or "story"; the door `tcp` sends back what the last log delivers. `exits`: of `EXITS`, for near and
-    far."""
+    far. `far`: whether it has that sink."""
 
     between: Between
     pipeline: str
@@ -101,6 +101,7 @@ class Shape(NamedTuple):
     chunks: int = 8
     door: str = "story"
     exits: tuple[str, str] = ("story", "story")
+    far: bool = True
 
     @property
     def client_names(self) -> Sequence[str]:
@@ -121,12 +122,13 @@ class Shape(NamedTuple):
     def owes(self, number: int) -> Sequence[tuple[str, ...]]:
         """For each outcome that the event must have, whatever dies, which peers may give it."""
         if self.pipeline == "window":
-            return [(FAR,)]
+            return [(FAR,)] if self.far else []
         if self.pipeline == "robin":
-            return [(NEAR, FAR)]
+            return [(NEAR, FAR)] if self.far else []
         if self.pipeline == "script" and number == 7:
             return [(DEAD,)] if self.err else []
-        return [(NEAR,)] if self.pipeline == "odd" and number % 2 == 0 else [(NEAR,), (FAR,)]
+        near_alone = not self.far or (self.pipeline == "odd" and number % 2 == 0)
+        return [(NEAR,)] if near_alone else [(NEAR,), (FAR,)]
 
     def owes_alive(self, number: int) -> Sequence[tuple[str, ...]]:
         """If no process ends: windows are in memory."""
@@ -156,7 +158,8 @@ class Shape(NamedTuple):
             lines += [f"define connector door from {DOORS[self.door]}; create connector door;"]
         else:
             lines += [f"create connector {name} from client;" for name in doors]
-        for name in (NEAR, FAR):
+        sinks = (NEAR, FAR) if self.far else (NEAR,)
+        for name in sinks:
             exit = EXITS[self.exit(name)].format(
                 name=name, port=SPARK_PORTS[name], chunk=self.chunk, chunks=self.chunks
             )
@@ -181,15 +184,14 @@ class Shape(NamedTuple):
         if self.pipeline == "window":
             lines += [COUNTED, "connect /pipeline/split/out to /pipeline/counted;"]
         source = "counted" if self.pipeline == "window" else "split/out"
-        lines += [
-            f"connect /pipeline/{source} to /connector/{NEAR}; connect /pipeline/split/other to /connector/{FAR};"
-        ]
+        lines += [f"connect /pipeline/{source} to /connector/{NEAR};"]
+        lines += [f"connect /pipeline/split/other to /connector/{FAR};"] * self.far
         if self.err:
             lines += [
                 "create connector dead from peer; create pipeline letters from pass;",
                 "connect /pipeline/letters to /connector/dead; connect /pipeline/split/err to /pipeline/letters;",
             ]
-            erring = [NEAR, FAR, *(f"between{number}" for number in range(len(logs)))]
+            erring = [*sinks, *(f"between{number}" for number in range(len(logs)))]
             lines += [f"connect /connector/{name}/err to /pipeline/letters;" for name in erring]
             if self.pipeline == "window":
                 lines += ["connect /pipeline/counted/err to /pipeline/letters;"]
@@ -235,7 +237,9 @@ def drawn(dice: Random) -> Shape:
 def changed(shape: Shape, dice: Random) -> Shape:
     """Another flow over the same logs, between the same clients and peers."""
     attempts = shape.attempts if shape.attempts is None else dice.choice([1, 3])
-    return shape._replace(pipeline=dice.choice(list(PIPELINES)), err=dice.random() < 0.6, attempts=attempts)
+    return shape._replace(
+        pipeline=dice.choice(list(PIPELINES)), err=dice.random() < 0.6, attempts=attempts, far=dice.random() < 0.8
+    )
 
 
 @lru_cache(FLOWS)

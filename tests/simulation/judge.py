@@ -2,11 +2,15 @@
 nothing was started again; and no good event was given up."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from tests.simulation.flows import DEAD, Shape
 from tests.simulation.story import TROUBLES, Broken, Story
 from walflow.testing.simulation.ends import ClientLedger, Outside
+from walflow.testing.simulation.wires import WireClient
 from walflow.testing.simulation.writers import CALM
+
+CALM_STEPS: Final = {"wait", "until", "well", "clear", "reload"}
 
 
 def unsynced(story: Story, peer: str) -> bool:
@@ -29,6 +33,7 @@ class Judge:
     def judge(self) -> None:
         shape = self.story.shape
         self._judge_letters()
+        self._judge_what_clients_saw()
         if self.story.then is not None:
             self._judge_changed(shape, self.story.then)
             return
@@ -51,6 +56,13 @@ class Judge:
                         uncounted -= 1
                     else:
                         raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
+
+    def _judge_what_clients_saw(self) -> None:
+        """Where nothing happens but that another process takes over, no client notices."""
+        if {step.what for step in self.story.steps} <= CALM_STEPS:
+            for client in self.outside.clients.values():
+                if isinstance(client, WireClient) and client.troubles:
+                    raise Broken(f"{client.name} was refused, cut off or not answered {client.troubles} times")
 
     def _judge_changed(self, before: Shape, after: Shape) -> None:
         """What both flows owe a peer it has, or there is a letter."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, changed, drawn
 from walflow.testing.simulation.ends import Mood
 
-MOMENTS: Final = (0.005, 0.05, 0.5, 5.0)  # seconds from a reload to the next step: it takes some 0.1, and 5 after it
+PHASES: Final = ("checking", "leaving", "switching", "serving")  # of a handover
 EVENTS: Final = 60  # of a client, at least
 CLIENTS: Final = "clients"  # their host, where they speak TCP or HTTP
 MOODS: Final[tuple[Mood, ...]] = ("away", "silent", "busy")
@@ -112,7 +112,7 @@ def draw(seed: int) -> Story:
             case "kill":
                 steps.append(Step("kill", 0.0, _which(steps, dice)))
             case "reload":
-                steps += [Step("reload"), Step("wait", round(dice.expovariate(1.0) * dice.choice(MOMENTS), 4))]
+                steps += [Step("reload"), _into_handover(dice)]
             case "clock":
                 steps.append(Step("clock", dice.choice([-3600.0, -5.0, 5.0, 3600.0])))
             case _:
@@ -129,6 +129,12 @@ def draw(seed: int) -> Story:
         steps.insert(dice.randrange(len(steps) + 1), change)
     events, pad = dice.choice([EVENTS, EVENTS, 300]), dice.choice([0, 0, 100, 1000])
     return Story(shape, tuple(steps), seed, events, poison, chokes, pad, then)
+
+
+def _into_handover(dice: Random) -> Step:
+    if dice.random() < 0.5:
+        return Step("until", 0.0, dice.choice(PHASES))
+    return Step("wait", round(dice.expovariate(1.0) * dice.choice([0.05, 5.0]), 4))
 
 
 def _which(steps: list[Step], dice: Random) -> str:

@@ -30,6 +30,8 @@ AND_BY_HTTP: Final = 150.0  # `http_client` tries each one by itself, before its
 STARTS_WITHIN: Final = 5.0  # seconds, or it is refused
 STOPS_WITHIN: Final = 60.0  # a drain takes ten
 LOOKS: Final = 0.25
+COMES_WITHIN: Final = 3.0
+POLLS: Final = 0.001
 TRICKLES: Final = 5.0  # seconds between two events, at the end
 IN_A_ROW: Final = 4  # looks at which nothing is left
 CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender | FileWriter]]] = {
@@ -177,6 +179,8 @@ class Teller:
                     self.shape = self.story.then or self.shape
                 self.life.next_assembly = assembled(self.shape)
                 self.life.reload()
+            case "until":
+                await self._until(step.where)
             case "stop":
                 self.life.tell(signal.SIGTERM)
                 await self._stopped()
@@ -219,6 +223,22 @@ class Teller:
                 self._heal()
             case unknown:
                 raise ValueError(unknown)
+
+    async def _until(self, phase: str) -> None:
+        """A handover has come so far, if there is one."""
+        end = self.loop.time() + COMES_WITHIN
+        while self._phase() != phase and self.loop.time() < end:
+            await asyncio.sleep(POLLS)
+
+    def _phase(self) -> str:
+        """Of a handover, one of PHASES; "": there is none."""
+        oldest = self.machine.lives[0] if self.machine.lives else None
+        daemon = oldest.daemon if oldest is not None else None
+        if daemon is None or daemon.reload is None or len(self.machine.lives) < 2:
+            return ""
+        if daemon.reload.phase == "checking" and daemon.successor is not None:
+            return "leaving"
+        return daemon.reload.phase
 
     async def _second(self, *, unlocked: bool) -> None:
         """Another daemon is started on the same directories. `unlocked`: an operator has removed the LOCK files."""
@@ -308,7 +328,10 @@ class Teller:
         warned = any(line["event"] == MAY_COME_TWICE for line in self.lines)
         began = self.machine.began
         dropped = 4 * sum(life.counts().get("rejected_events_total", 0) for life in began)
-        Judge(self.story, self.outside, len(began), dropped, warned=warned).judge()
+        # the next process has ended soon: the flow before goes on, and owes what it owed
+        came_back = self.story.then is not None and self.life.assembly is assembled(self.story.shape)
+        story = self.story._replace(then=None) if came_back else self.story
+        Judge(story, self.outside, len(began), dropped, warned=warned).judge()
 
     def _read_files(self) -> None:
         for name, peer in self.outside.peers.items():

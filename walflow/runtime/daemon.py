@@ -37,6 +37,7 @@ AT_EACH_END: Final = {f"{what}_{of}_total" for what in ("received", "acked") for
 
 HANGS: Final = 5.0  # seconds that a job gets, before a handover is given up
 QUICK: Final = 0.5  # seconds: a job under way for less is not waited for
+STOPS: Final = (SIGTERM, SIGINT)
 FORWARDED: Final = (SIGTERM, SIGINT, SIGHUP, SIGUSR2)  # to the next process, while this one waits for it
 ERRORS: Final = ("failed_events_total", "rejected_events_total", "lost_events_total")
 
@@ -95,7 +96,10 @@ async def run_and_hand_over(
 
 async def _hands_over(successor: Successor, say: Callable[[str], bool]) -> bool:
     """False: the next process has ended, and this one goes on."""
-    if await successor.switch(say) or successor.told in (SIGTERM, SIGINT):
+    if successor.told in STOPS:  # as this one had not stopped yet: nothing takes over
+        await successor.end()
+        return True
+    if await successor.switch(say) or successor.told in STOPS:
         return True
     handover().leaving = False
     successor.go_back()
@@ -235,6 +239,8 @@ class Daemon:
         self.stop(graceful=True)
 
     def _told_to_stop(self) -> None:
+        if self.successor is not None:
+            self.successor.told = SIGTERM
         self.stop(graceful=not self.stopping)
 
     def stop(self, graceful: bool) -> None:

@@ -29,11 +29,16 @@ class OutOfOrder(AssertionError):
 
 
 class WireClient(ClientLedger):
-    """Connects again whenever its connection has ended."""
+    """Connects again whenever its connection has ended. `troubles`: connections that were refused, or ended by the
+    other side, and requests that failed."""
+
+    def __init__(self, name: str, dice: Random) -> None:
+        super().__init__(name, dice)
+        self.troubles = 0
 
     async def run(self, host: str, port: int) -> None:
         while True:
-            with suppress(*GONE):
+            try:
                 async with asyncio.timeout(PATIENCE):
                     reader, writer = await asyncio.open_connection(host, port)
                 try:
@@ -41,6 +46,8 @@ class WireClient(ClientLedger):
                     await self.talk(reader, writer)
                 finally:
                     writer.transport.abort()
+            except GONE:
+                self.troubles += 1
             await asyncio.sleep(self._dice.expovariate(1 / COMES_BACK))
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -130,6 +137,7 @@ class HttpSender(WireClient):
                 self._request = None
             else:
                 self.doubtful.update(numbers)
+                self.troubles += 1
                 await asyncio.sleep(AGAIN)
             if answer.headers.get("connection") == "close":
                 return

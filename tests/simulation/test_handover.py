@@ -1,0 +1,68 @@
+"""Another process takes over, and whatever happens meanwhile, to either of them, nothing is lost, and what is once
+stays once. Where nothing else happens, no client notices."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from tests.simulation.flows import FAR, NEAR, Shape
+from tests.simulation.story import PHASES, Step, Story
+from tests.simulation.teller import Teller, tell
+
+SHAPES: Final = {
+    "echo": Shape(("apart",), "all", err=False, door="tcp", exits=("file", "table"), clients=2),
+    "requests": Shape(("together",), "odd", err=True, door="http", exits=("tcp", "spark")),
+    "files": Shape(("apart", "apart"), "rows", err=False, door="follow", exits=("file", "http")),
+    "no log": Shape((), "robin", err=True, door="http", exits=("story", "http"), clients=2),
+}
+HAPPENS: Final = {
+    "kill": (Step("kill"),),
+    "kill old": (Step("kill", 0.0, "old"),),
+    "kill new": (Step("kill", 0.0, "new"),),
+    "cut": (Step("cut"),),
+    "stop": (Step("stop"),),
+    "freeze old": (Step("freeze", 60.0, "old"),),
+    "freeze new": (Step("freeze", 60.0, "new"),),
+    "freeze": (Step("freeze", 0.5, "old"), Step("freeze", 0.5, "new")),
+    "second": (Step("second"),),
+    "hang": (Step("hang", 0.0, "sync"), Step("wait", 20.0), Step("clear")),
+    "full": (Step("full"), Step("wait", 3.0), Step("clear")),
+    "away": (Step("away", 0.0, NEAR), Step("away", 0.0, FAR), Step("wait", 3.0), Step("kill", 0.0, "new")),
+    "again": (Step("reload"), Step("reload")),
+}
+
+
+def reloaded(phase: str, happens: Sequence[Step]) -> tuple[Step, ...]:
+    return Step("wait", 0.3), Step("reload"), Step("until", 0.0, phase), *happens, Step("wait", 1.0)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("happens", HAPPENS)
+@pytest.mark.parametrize("phase", PHASES)
+def test_what_happens_in_a_handover_loses_nothing(phase: str, happens: str, shape: str) -> None:
+    tell(Story(SHAPES[shape], reloaded(phase, HAPPENS[happens]), events=120))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("chance", range(4))
+def test_no_client_notices(shape: str, chance: int) -> None:
+    """The judge says so."""
+    reload = (Step("wait", 0.3), Step("reload"), Step("until", 0.0, "serving"), Step("wait", 6.0))
+    told = tell(Story(SHAPES[shape], reload * 4, chance, events=600))
+    assert told.lives == 5
+
+
+class _Noting(Teller):
+    phases: tuple[str, ...] = ()
+
+    async def _do(self, step: Step) -> None:
+        await super()._do(step)
+        self.phases += (self._phase(),)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_each_phase_is_met(phase: str) -> None:
+    teller = _Noting(Story(SHAPES["echo"], reloaded(phase, ()), events=120))
+    teller.run()
+    assert teller.phases[2] == phase
