@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import Pool
+from signal import SIGKILL
 from typing import Annotated, Any, Final
 from unittest.mock import patch
 
@@ -37,6 +38,7 @@ from walflow.delivery.sink_record import SinkRecord
 from walflow.delivery.writer import LogSink
 from walflow.errors import DiskFull
 from walflow.event import Block
+from walflow.handover import HandedConnection, HandedLocks, Handover
 from walflow.lock import HeldDirectory, LockFile
 from walflow.net.acks import WhenEchoed, WhenWritten
 from walflow.net.peer import Peer
@@ -49,6 +51,9 @@ from walflow.operators.seen import SeenKeys
 from walflow.operators.windows import WindowSelect
 from walflow.outage import Blame
 from walflow.receipt import Receipt
+from walflow.runtime.daemon import Daemon
+from walflow.runtime.handover.predecessor import Predecessor
+from walflow.runtime.handover.successor import Successor
 from walflow.runtime.loop import LoopScheduler
 from walflow.sinks import JobEnd
 from walflow.sinks.engine import SinkEngine
@@ -221,7 +226,35 @@ def _reads_one_less(right: Callable[..., Any], ranges: LogRanges, first: int, en
     return right(ranges, first, max(first + 1, end - 1), **how)
 
 
+async def _with_checkpoints(right: Callable[..., Any], before: Predecessor, *args: Any) -> bool:
+    found = await right(before, *args)
+    before._handover.watched = False
+    return bool(found)
+
+
+def _loses_what_came(right: Callable[..., None], handover: Handover, connection: HandedConnection) -> None:
+    right(handover, connection._replace(came=b""))
+
+
+def _closes(_: Handover, connection: HandedConnection) -> None:
+    connection.socket.close()
+
+
+async def _lets_it_live(successor: Successor) -> int:
+    return -SIGKILL
+
+
+def _only_stops(daemon: Daemon) -> None:
+    daemon.stop(graceful=not daemon.stopping)
+
+
 FAULTS: Final[dict[str, Fault]] = {
+    "a process writes checkpoints while the one before may go on": around(Predecessor, "checked", _with_checkpoints),
+    "a lock is not handed on": instead(HandedLocks, "hand_on", lambda _: []),
+    "what came of the next event is not handed on": around(Handover, "hand", _loses_what_came),
+    "connections are not handed on": instead(Handover, "hand", _closes),
+    "a process goes on beside the one that was to take over": instead(Successor, "end", _lets_it_live),
+    "a process that leaves forgets a signal": instead(Daemon, "_told_to_stop", _only_stops),
     "an answer of 5xx counts as taken": instead(HttpAnswer, "good", property(lambda answer: answer.status >= 200)),
     "an event counts as echoed once it is written": lambda: patch.object(
         tcp_client, "acks_of", lambda config, inlet, time: WhenWritten(inlet)

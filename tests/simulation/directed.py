@@ -34,7 +34,33 @@ LOST_ANSWERS: Final = again(Step("reset", 0.0, NEAR))
 BUSY: Final = troubled("busy")
 FOLLOWS: Final = LOG._replace(door="follow")
 
+RELOADS: Final = again(Step("reload"), Step("wait", 6.0))
+
 DIRECTED: Final[Mapping[str, Story]] = {
+    "a process writes checkpoints while the one before may go on": Story(
+        LOG,
+        (
+            *(Step("away", 0.0, FAR), Step("wait", 0.3), Step("reload", 0.0, "then"), Step("until", 0.0, "serving")),
+            *(Step("wait", 2.0), Step("kill", 0.0, "new"), Step("wait", 1.0), Step("clear")),
+        ),
+        events=MANY,
+        then=LOG._replace(far=False),
+    ),
+    "a lock is not handed on": Story(
+        LOG,
+        (Step("slow", 100.0), *again(Step("reload"), Step("until", 0.0, "switching"), Step("second"))),
+        events=MANY,
+    ),
+    "what came of the next event is not handed on": Story(LOG._replace(door="tcp"), RELOADS, events=MANY, pad=20_000),
+    "connections are not handed on": Story(LOG._replace(door="tcp"), RELOADS, events=MANY),
+    "a process goes on beside the one that was to take over": Story(
+        LOG,
+        (Step("slow", 100.0), *again(Step("reload"), Step("until", 0.0, "switching"), Step("freeze", 32.0, "new"))),
+        events=MANY,
+    ),
+    "a process that leaves forgets a signal": Story(
+        LOG, again(Step("reload"), Step("until", 0.0, "leaving"), Step("stop"))
+    ),
     "an answer of 5xx counts as taken": Story(LOG._replace(exits=("http", "story")), BUSY),
     "an event counts as echoed once it is written": Story(LOG._replace(exits=("tcp", "story")), LOST_ANSWERS),
     "what a lost connection had counts as delivered": Story(LOG._replace(exits=("tcp", "story")), LOST_ANSWERS),

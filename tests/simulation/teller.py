@@ -14,7 +14,7 @@ from structlog.typing import EventDict
 from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, SPARK_PORTS, assembled
 from tests.simulation.judge import Judge, unsynced
 from tests.simulation.spark_query import SparkQuery
-from tests.simulation.story import CLIENTS, Broken, Step, Story
+from tests.simulation.story import CLIENTS, PHASES, Broken, Step, Story
 from walflow.delivery.known_arrivals import MAY_COME_TWICE
 from walflow.testing.simulation import Life, Machine, simulated
 from walflow.testing.simulation.ends import ClientLedger, FilePeer, Outside, PeerLedger, outside
@@ -31,7 +31,7 @@ STARTS_WITHIN: Final = 5.0  # seconds, or it is refused
 STOPS_WITHIN: Final = 60.0  # a drain takes ten
 LOOKS: Final = 0.25
 COMES_WITHIN: Final = 3.0
-POLLS: Final = 0.001
+POLLS: Final = 0.0002
 TRICKLES: Final = 5.0  # seconds between two events, at the end
 IN_A_ROW: Final = 4  # looks at which nothing is left
 CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender | FileWriter]]] = {
@@ -139,6 +139,9 @@ class Teller:
 
     def _supervise(self) -> None:
         """As a service's supervisor does: it looks after the main process, and starts one where there is none."""
+        running = [one for one in self.machine.lives if one.daemon is not None and not one.daemon.over]
+        if len(running) > 1:
+            raise Broken("two daemons run, and one was to take over from the other")
         if self.machine.lives:
             self.life = self._one_of("new" if self.machine.lives[-1].daemon is not None else "old")
         else:
@@ -227,14 +230,14 @@ class Teller:
     async def _until(self, phase: str) -> None:
         """A handover has come so far, if there is one."""
         end = self.loop.time() + COMES_WITHIN
-        while self._phase() != phase and self.loop.time() < end:
+        while (now := self._phase()) and PHASES.index(now) < PHASES.index(phase) and self.loop.time() < end:
             await asyncio.sleep(POLLS)
 
     def _phase(self) -> str:
         """Of a handover, one of PHASES; "": there is none."""
         oldest = self.machine.lives[0] if self.machine.lives else None
         daemon = oldest.daemon if oldest is not None else None
-        if daemon is None or daemon.reload is None or len(self.machine.lives) < 2:
+        if daemon is None or daemon.reload is None or daemon.reload.phase not in PHASES:
             return ""
         if daemon.reload.phase == "checking" and daemon.successor is not None:
             return "leaving"
@@ -247,6 +250,7 @@ class Teller:
             for path in [path for path in disk.sizes() if path.endswith("/LOCK")]:
                 disk.unlink(path)
         first = [*self.machine.lives]
+        handed_on = bool(self._phase()) and not self._has_trouble("fail", "full") and not unlocked
         second = self.machine.start(assembled(self.shape))
         try:
             async with asyncio.timeout(STARTS_WITHIN):
@@ -258,6 +262,11 @@ class Teller:
                 raise Broken("two daemons run on one directory") from None
         finally:
             self.machine.kill(second)
+        if handed_on and any(line["event"] == "log open" for line in second.lines):
+            raise Broken("another daemon came in between the two of a handover")
+
+    def _has_trouble(self, *kinds: str) -> bool:
+        return any(step.what in kinds for step in self.story.steps)
 
     async def _stopped(self) -> None:
         """A supervisor kills what has not stopped in time, which only a call that hangs excuses."""

@@ -129,7 +129,7 @@ class Daemon:
         self._predecessor = predecessor
         self._handover = handover()
         self._reloading: asyncio.Task[None] | None = None
-        self._over = False
+        self.over = False  # all that ran is closed
         self.assembly = assembly
         self.metrics = Metrics()
         self.nodes = build(assembly, self.metrics, flushes=settings.flush)
@@ -201,7 +201,7 @@ class Daemon:
             operator.node.end()
         for scheduler in schedulers:
             await scheduler.close()
-        self._over = True
+        self.over = True
         log.info("stopped", left=left, **totals(self.metrics, self.assembly.connectors))
         return self._exit_code
 
@@ -209,7 +209,7 @@ class Daemon:
         return sum(value for name, _, value in self.metrics if name in ERRORS)
 
     def _watch(self) -> None:
-        if not self.stopping or (self.successor is not None and not self._over):
+        if not self.stopping or (self.successor is not None and not self.over):
             self.jobs.look()
             self.standstills.look()
             asyncio.get_running_loop().call_later(EVERY, self._watch)
