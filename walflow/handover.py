@@ -124,6 +124,10 @@ class Handover:
         self.owing: frozenset[str] = (
             frozenset()
         )  # sinks for which events wait, as FLOW::CONNECTOR: clients still get answers
+        self.begins: Mapping[str, int | None] = {}  # of new sinks of logs, the first position; None: the next one
+        self.tells: dict[str, list[int]] = {}  # of an address, what the next process has to know
+        self.told: Mapping[str, list[int]] = {}  # by the process before
+        self.notes: list[str] = []  # for who has asked for it, once this process serves
         self.relays: set[Relay] = set()
         self._listening: defaultdict[str, list[list[ref[socket.socket]]]] = defaultdict(list)
         self._handed: Mapping[str, Sequence[Sequence[socket.socket]]] = {}

@@ -5,7 +5,16 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from connectors.udp.sockets import UDP, UdpOptions, UdpSocketOptions, buffer_of, dropped_by, listen_udp
+from connectors.udp.sockets import (
+    UDP,
+    UdpOptions,
+    UdpSocketOptions,
+    buffer_of,
+    dropped_by,
+    filled,
+    listen_udp,
+    place_of,
+)
 from walflow import Families, Family, Guarantee, Inlet, Need, Outlet, Ports, Risk, Size, Timer, Traits
 from walflow.net import Address, AtUrl, UrlScheme, unwritten_port
 from walflow.world import handover
@@ -54,7 +63,7 @@ class UdpServer(AtUrl):
 
     def needs(self) -> Sequence[Need]:
         def listen() -> None:
-            for sock in listen_udp(self.address, self.receive_buffer, self.socket_options):
+            for sock in listen_udp(self.address, self.socket_options):
                 sock.close()
 
         return (Need(f"listen on {self.address}", listen),)
@@ -75,10 +84,12 @@ class UdpServer(AtUrl):
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         for warning in self.guarantee(behind_log=False).warnings:
             out.log.warning("insecure", reason=warning)
-        sockets = listen_udp(self.address, self.receive_buffer, self.socket_options)
+        sockets = listen_udp(self.address, self.socket_options)
         try:
+            for sock in sockets:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)
             self._say_what_it_got(sockets, out)
-            await _Receiving(sockets, out, handed_on=self.address.port != 0).run()
+            await _Receiving(sockets, out, place_of(self.address) if self.address.port else "").run()
         finally:
             for sock in sockets:
                 sock.close()
@@ -98,11 +109,11 @@ class UdpServer(AtUrl):
 
 class _Receiving:
     """One run. All sockets feed one stream: it makes no difference which of the host's addresses a datagram came
-    to. `handed_on`: a process that takes over gets the sockets."""
+    to. `place`: by which a process that takes over gets the sockets; "": it gets none."""
 
-    def __init__(self, sockets: Sequence[socket.socket], out: Outlet, *, handed_on: bool) -> None:
+    def __init__(self, sockets: Sequence[socket.socket], out: Outlet, place: str) -> None:
         self._sockets = sockets
-        self._handed_on = handed_on
+        self._place = place
         self._out = out
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(LARGEST)
@@ -110,7 +121,7 @@ class _Receiving:
         self._reading = False
         self._pauses: set[str] = set()
         self._decoding: asyncio.Task[None] | None = None
-        self._losses = DatagramLosses(sockets, out)
+        self._losses = DatagramLosses(sockets, out, place)
 
     async def run(self) -> None:
         self._set_reading()
@@ -126,7 +137,7 @@ class _Receiving:
                 self._decoding.cancel()
             stream.close()
             # what the next process has the sockets of, it reads
-            lost = 0 if handover().leaving and self._handed_on else sum(map(self._unread, self._sockets))
+            lost = 0 if handover().leaving and self._place else sum(map(self._unread, self._sockets))
             self._losses.end(lost)
 
     def _pause(self, reason: str) -> None:
@@ -197,10 +208,15 @@ class _Receiving:
 
 
 class DatagramLosses:
-    """Counts lost datagrams, and logs the count at most every 10 s."""
+    """Counts lost datagrams, and logs the count at most every 10 s. `place`: of sockets that the process before has
+    had: what was dropped since it counted counts here."""
 
-    def __init__(self, sockets: Sequence[socket.socket], out: Outlet) -> None:
-        self._before = {sock: dropped_by(sock) for sock in sockets}
+    def __init__(self, sockets: Sequence[socket.socket], out: Outlet, place: str) -> None:
+        told = handover().told.get(place, [])
+        self._handed = len(told) == len(sockets)
+        counts = told if self._handed else map(dropped_by, sockets)
+        self._before: dict[socket.socket, int | None] = dict(zip(sockets, counts, strict=True))
+        self._place = place
         self._out = out
         self._dropped = out.counter("dropped_datagrams_total")
         self._unsaid = 0
@@ -211,6 +227,8 @@ class DatagramLosses:
         if None in self._before.values():
             self._out.log.warning("what the kernel drops is not counted", reason="this system does not tell")
         self._said = self._out.scheduler.time() - SAY
+        if self._handed:
+            self._tell_silence()
         self._look()
 
     def end(self, unread: int) -> None:
@@ -220,6 +238,18 @@ class DatagramLosses:
         self._dropped.value += unread
         self._unsaid += unread
         self._say("its buffer was full, or walflow stopped")
+        if self._place:
+            handover().tells[self._place] = [count for count in self._before.values() if count is not None]
+
+    def _tell_silence(self) -> None:
+        """What came while one process had stopped reading, and the next one had not begun."""
+        room = [found for sock in self._before if (found := filled(sock)) is not None]
+        used, size = (sum(each) for each in zip(*room, strict=True))
+        self._count()
+        dropped = f"{self._unsaid:,} datagrams were dropped" if self._unsaid else "no datagram was dropped"
+        line = f"{self._out.name}: while nobody read, {used:,} of {size:,} bytes of its buffer were filled: {dropped}"
+        handover().notes.append(line)
+        self._out.log.info("took over its socket", filled_bytes=used, buffer_bytes=size, dropped=self._unsaid)
 
     def _look(self) -> None:
         self._count()

@@ -45,14 +45,17 @@ class UdpOptions(BaseModel):
 UdpSocketOptions = Annotated[UdpOptions, Field(description="Options of the socket, with tremor's names.")]
 
 
-def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> list[socket.socket]:
+def place_of(address: Address) -> str:
+    """As a handover names it."""
+    return f"udp {address}"
+
+
+def listen_udp(address: Address, options: UdpOptions) -> list[socket.socket]:
     """One socket for each address of the host. With port 0 all get the port that the first one got. If the process
     before has handed on its sockets at this address, those: what waits in them is not lost."""
-    place = f"udp {address}"
+    place = place_of(address)
     listening = handover().handed(place)
     if listening:
-        for sock in listening:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         handover().listens(place, listening)
         return listening
     port = address.port
@@ -63,7 +66,6 @@ def listen_udp(address: Address, receive_buffer: int, options: UdpOptions) -> li
             listening.append(sock)
             sock.setblocking(False)
             options.before_bind(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             if family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             sock.bind((where[0], port, *where[2:]))
@@ -117,8 +119,21 @@ def buffer_of(sock: socket.socket) -> int:
 def dropped_by(sock: socket.socket) -> int | None:
     """Datagrams that the kernel has dropped since the socket was made, modulo 2**32. None if this kernel does not
     report it."""
+    told = _told(sock)
+    return None if told is None else told[-1]
+
+
+def filled(sock: socket.socket) -> tuple[int, int] | None:
+    """Bytes of the receive buffer that are in use, and all that it has; both as the kernel counts, with its own
+    overhead. None as above."""
+    told = _told(sock)
+    return None if told is None else (told[0], told[1])
+
+
+def _told(sock: socket.socket) -> tuple[int, ...] | None:
+    """Linux sk_get_meminfo: what is received and not read, the receive buffer, …, what was dropped."""
     try:
         told = sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size)
     except OSError:
         return None
-    return int(_MEMINFO.unpack(told)[-1]) if len(told) == _MEMINFO.size else None
+    return _MEMINFO.unpack(told) if len(told) == _MEMINFO.size else None

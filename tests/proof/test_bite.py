@@ -1,6 +1,6 @@
 """Do the proofs bite? A disk or a log with one thing wrong must break a promise, in few images."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -168,9 +168,9 @@ class SaysALaneHasMore(LogOfLanes):
 
 
 class ForgetsTheMarks(LogOfLanes):
-    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+    def part(self, lanes: Sequence[Sequence[str]], begins: Mapping[str, int | None] = {}) -> Sequence[Mark]:
         self._mark_file.stored = {}
-        return super().part(lanes)
+        return super().part(lanes, begins)
 
 
 class NeverSyncsMarks(LogOfLanes):
@@ -194,19 +194,19 @@ class DeletesByOneLane(LogOfLanes):
 class MergesByOneSink(LogOfLanes):
     """A lane begins at what its first sink has."""
 
-    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+    def part(self, lanes: Sequence[Sequence[str]], begins: Mapping[str, int | None] = {}) -> Sequence[Mark]:
         stored = self._mark_file.stored
         self._mark_file.stored = {
             sink: stored[one] for one, *sinks in lanes if one in stored for sink in (one, *sinks)
         }
-        return super().part(lanes)
+        return super().part(lanes, begins)
 
 
 class ForgetsWhoWasAhead(LogOfLanes):
     """A sink that is merged has the mark of its lane from then on."""
 
-    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
-        marks = super().part(lanes)
+    def part(self, lanes: Sequence[Sequence[str]], begins: Mapping[str, int | None] = {}) -> Sequence[Mark]:
+        marks = super().part(lanes, begins)
         for sinks in self._mark_file._lanes:
             for sink in sinks:
                 sink._stored = None
@@ -216,9 +216,9 @@ class ForgetsWhoWasAhead(LogOfLanes):
 class KeepsNoMarkOfASinkThatIsMerged(LogOfLanes):
     """A lane of several begins at the cursor."""
 
-    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+    def part(self, lanes: Sequence[Sequence[str]], begins: Mapping[str, int | None] = {}) -> Sequence[Mark]:
         self._mark_file.stored = {name: mark for name, mark in self._mark_file.stored.items() if [name] in lanes}
-        return super().part(lanes)
+        return super().part(lanes, begins)
 
 
 LANED_SEEDS = (15, *range(24))  # the first one is what the rarest of them needs

@@ -230,7 +230,7 @@ class Teller:
     async def _until(self, phase: str) -> None:
         """A handover has come so far, if there is one."""
         end = self.loop.time() + COMES_WITHIN
-        while (now := self._phase()) and PHASES.index(now) < PHASES.index(phase) and self.loop.time() < end:
+        while (now := self._phase()) and PHASES.index(now) < PHASES.index(phase) and self.loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(POLLS)
 
     def _phase(self) -> str:

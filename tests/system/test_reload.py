@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -25,6 +26,7 @@ from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, free_po
 from tests.system.warm import ran, said as printed
 
 RELOADS = 3
+DROPPED = "the kernel dropped datagrams"
 
 
 class Reloaded:
@@ -274,7 +276,33 @@ def test_datagrams_wait_in_the_socket(tmp_path: Path) -> None:
         wait_until(lambda: len(ids(tmp_path)) == sent)
         daemon.ends()
     assert set(ids(tmp_path).values()) == {1}
-    asked.communicate()
+    assert re.search(
+        r"main::udp: while nobody read, [\d,]+ of [\d,]+ bytes of its buffer were filled: no datagram was dropped\n",
+        asked.communicate()[0],
+    )
+
+
+def test_datagrams_that_the_kernel_drops_meanwhile_are_counted(tmp_path: Path) -> None:
+    """Each is there, or counted by one of the two processes."""
+    port, sent = free_port(), 0
+    udp = plain("udp_server", url=f"127.0.0.1:{port}", receive_buffer=4096).replace(
+        " with ", ' with codec = "json", '
+    )
+    with started(tmp_path, flow_of("udp -> log -> out", udp=udp, log=LOG, out=OUT)) as daemon:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.connect(("127.0.0.1", port))
+            asked = daemon.asks()
+            while asked.poll() is None:
+                for _ in range(20):
+                    sender.send(b'{"id":"%d","pad":"%s"}' % (sent, b"x" * 500))
+                    sent += 1
+                time.sleep(0.001)
+        said = asked.communicate()[0]
+        daemon.daemon.wait_for("took over its socket")
+        daemon.ends()
+    lost = sum(int(str(line.get("datagrams", 0))) for line in daemon.daemon.lines if line["event"] == DROPPED)
+    assert len(ids(tmp_path)) + lost == sent
+    assert "datagrams were dropped" in said
 
 
 def test_a_unix_socket_keeps_its_file_and_its_clients(tmp_path: Path) -> None:
@@ -409,6 +437,41 @@ def test_what_would_be_lost_is_named_and_kept(tmp_path: Path) -> None:
         wait_until(lambda: len(ids(tmp_path)) == 2)
         client.close()
         daemon.ends()
+
+
+def test_a_new_sink_begins_where_it_is_told_to(tmp_path: Path) -> None:
+    port, away = free_port(), free_port()
+    tcp = lines("tcp_server", url=f"127.0.0.1:{port}")
+    there = lines_out("http_client", url=f"http://127.0.0.1:{away}", reconnect=AT_ONCE)
+    ways, held = ["tcp -> log -> out", "log -> there"], {"tcp": tcp, "log": LOG, "out": OUT, "there": there}
+
+    def sink(name: str) -> str:
+        return lines_out("file", path=str(tmp_path / name), mode="append")
+
+    def has(name: str) -> list[str]:
+        file = tmp_path / name
+        return [json.loads(line)["id"] for line in file.read_bytes().splitlines()] if file.exists() else []
+
+    with started(tmp_path, flow_of(*ways, **held)) as daemon:
+        client = Client(port)
+        for number in range(1, 4):
+            client.send(b'{"id":"%d"}\n' % number)
+            wait_until(lambda: len(ids(tmp_path)) == number)  # noqa: B023  # it waits here
+        new = ("late", "third", "first")
+        ways += [f"log -> {name}" for name in new]
+        held.update((name, sink(name)) for name in new)
+        daemon.flow.write_text(flow_of(*ways, **held))
+        dry = daemon.reload("--dry-run", "--begin", "main::out=now")
+        assert "main::late is new behind it, and begins with the oldest that is there (3 events)" in dry.stdout
+        assert "--begin main::out: no sink of that name is new behind a log with lanes" in dry.stdout
+        assert daemon.reload("--begin", "main::out=now").returncode == 1
+        assert daemon.reload("--begin", "main::late=soon").returncode == 2
+        daemon.reloads("--begin", "main::late=now", "--begin", "main::third=3")
+        client.send(b'{"id":"4"}\n')
+        wait_until(lambda: all(has(name)[-1:] == ["4"] for name in new))
+        client.close()
+        daemon.ends()
+    assert [has(name) for name in new] == [["4"], ["3", "4"], ["1", "2", "3", "4"]]
 
 
 # What dies on the way

@@ -1,7 +1,7 @@
 """A flow with other links has other lanes. Each sink keeps what it has acked: nothing of it comes again to a lane of
 which all sinks have it, and no sink misses an event. Against a model that keeps a set for each sink."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from random import Random
 
@@ -102,9 +102,11 @@ def test_each_sink_keeps_what_it_has(lives: Sequence[tuple[Lanes, Acks, Acks, bo
             model.log.abandon()
 
 
-def relinked(disk: MemoryDisk, lanes: Lanes) -> dict[str, list[tuple[int, int]]]:
+def relinked(
+    disk: MemoryDisk, lanes: Lanes, begins: Mapping[str, int | None] = {}
+) -> dict[str, list[tuple[int, int]]]:
     log = Log(LogOptions("/log", 1 << 16, 16), disk)
-    marks = log.part(lanes)
+    marks = log.part(lanes, begins)
     found = {"+".join(sinks): mark.unacked(1, log.durable) for sinks, mark in zip(lanes, marks, strict=True)}
     log.close()
     return found
@@ -136,6 +138,23 @@ def test_a_sink_that_is_new_begins_at_what_the_log_has() -> None:
     disk = acked([["near"], ["far"]], 8, 2)
     assert relinked(disk, [["near"], ["far"], ["new"]])["new"] == [(3, 10)]
     assert relinked(disk, [["near", "new"], ["far"]]) == {"near+new": [(3, 10)], "far": [(3, 10)]}
+
+
+@pytest.mark.parametrize(
+    ("begins", "gets"),
+    [(None, []), (1, [(3, 10)]), (3, [(3, 10)]), (7, [(7, 10)]), (10, [(10, 10)]), (11, []), (99, [])],
+)
+def test_a_new_sink_begins_at_a_place(begins: int | None, gets: list[tuple[int, int]]) -> None:
+    """But not before what the log still has. The others keep what they have, and so does the next start."""
+    disk = acked([["near"], ["far"]], 8, 2)
+    lanes: Lanes = [["near"], ["far"], ["new"]]
+    for wanted in ({"new": begins, "near": 1}, {}, {"new": 1}):
+        assert relinked(disk, lanes, wanted) == {"near": [(9, 10)], "far": [(3, 10)], "new": gets}
+
+
+def test_a_new_sink_beside_one_that_was_alone_begins_at_a_place() -> None:
+    disk = acked([["near"]], 8)
+    assert relinked(disk, [["near"], ["new"]], {"new": None}) == {"near": [(9, 10)], "new": []}
 
 
 def test_a_sink_that_was_merged_and_is_parted_again_has_what_it_had() -> None:

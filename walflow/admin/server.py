@@ -148,6 +148,7 @@ class ReloadRequest(msgspec.Struct, forbid_unknown_fields=True):
     by: str = ""
     dry: bool = False
     lose: list[str] = []
+    begin: dict[str, Annotated[int, msgspec.Meta(ge=1)] | None] = {}
     watch: Annotated[float, msgspec.Meta(ge=0, le=3600)] = WATCH_SECONDS
     errors: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
@@ -241,7 +242,8 @@ class Answers:
         except msgspec.MsgspecError as error:
             return web.Response(text=f"{error}\n", status=400)
         reload = Reload.new(printable(wanted.by) or "the admin interface")
-        reload.dry, reload.lose, reload.watch, reload.errors = wanted.dry, wanted.lose, wanted.watch, wanted.errors
+        reload.dry, reload.lose, reload.begin = wanted.dry, wanted.lose, dict(wanted.begin)
+        reload.watch, reload.errors = wanted.watch, wanted.errors
         refusal = self._daemon.begin_reload(reload)
         if refusal:
             return web.Response(text=f"{refusal}\n", status=409)

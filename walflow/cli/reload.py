@@ -35,6 +35,14 @@ def reload(
             "Repeatable.",
         ),
     ] = None,
+    begin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FLOW::NAME=PLACE",
+            help="Where a sink begins that is new behind a log: `now` (with the next event), a position, or `oldest` "
+            "(with the oldest event that the log still has: the default). Repeatable.",
+        ),
+    ] = None,
     watch: Annotated[
         float | None,
         typer.Option(
@@ -62,8 +70,16 @@ def reload(
     import msgspec
 
     client = AdminClient(admin, admin_token_file)
-    wanted = {"by": _who(), "dry": dry_run or None, "lose": lose or None, "watch": watch, "errors": max_errors}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
+    places = dict(_place(one) for one in begin or [])
+    asked = {
+        "by": _who(),
+        "dry": dry_run or None,
+        "lose": lose or None,
+        "begin": places or None,
+        "watch": watch,
+        "errors": max_errors,
+    }
+    wanted = {name: value for name, value in asked.items() if value is not None}
     body = msgspec.json.encode(wanted)
     with answered():
         number = _begin(client, body) if len(wanted) > 1 or client.may_change else _signal(client)
@@ -76,6 +92,16 @@ def reload(
         typer.echo("a reload would do this")
     else:
         typer.echo(f"reloaded: process {reload.pid} serves")
+
+
+def _place(text: str) -> tuple[str, int | None]:
+    """A sink, and the first position that it wants; None: the next one."""
+    name, _, place = text.rpartition("=")
+    if name and place in ("now", "oldest"):
+        return name, None if place == "now" else 1
+    if name and place.isascii() and place.isdigit() and int(place):
+        return name, int(place)
+    raise typer.BadParameter(f"{text}: write FLOW::NAME=now, FLOW::NAME=oldest or FLOW::NAME=POSITION")
 
 
 def _begin(client: AdminClient, body: bytes) -> str:

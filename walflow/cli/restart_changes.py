@@ -19,13 +19,15 @@ _COLOURS: Final = {"new": "green", "changed": "yellow", "gone": "red", "log": "c
 
 class AfterRestart(NamedTuple):
     """`what`: new, changed, gone, or log: what becomes of a log. `stays`: a log that goes on as it is. `loses`: the
-    log or the sink whose events are not delivered then, as FLOW::NAME; "": none."""
+    log or the sink whose events are not delivered then, as FLOW::NAME; "": none. `begins`: a sink that is new behind
+    a log with lanes, likewise."""
 
     what: str
     subject: str
     words: str
     stays: bool = False
     loses: str = ""
+    begins: str = ""
 
 
 class RunningNow(NamedTuple):
@@ -50,6 +52,7 @@ def changes(now: RunningNow, assembly: Assembly) -> list[AfterRestart]:
         *_links(now, assembly),
         *_logs(now, before, after),
         *_left_out(now, assembly, after),
+        *_joined(now, assembly, after),
     ]
 
 
@@ -134,6 +137,23 @@ def _left_out(now: RunningNow, assembly: Assembly, after: Mapping[str, NodeStatu
                 yield AfterRestart(
                     "log", _name(node), words + _renamed(sink, sorted(have - had), node.log), loses=loses
                 )
+
+
+def _joined(now: RunningNow, assembly: Assembly, after: Mapping[str, NodeStatus]) -> Iterator[AfterRestart]:
+    """Sinks that are new behind a log that goes on, where each sink has its own place in it."""
+    nodes = [*now.nodes.nodes, *after.values()]
+    connectors = {f"{node.flow}::{node.name}" for node in nodes if node.kind == "connector"}
+    before = {node.log: f"{node.flow}::{node.name}" for node in now.nodes.nodes if node.log is not None}
+    apart = {f"{one.id.flow}::{one.id.name}" for one in assembly.connectors if one.connector.parts()}
+    for name, node in after.items():
+        log = f"{node.flow}::{node.name}"
+        if node.log in before and log in apart:
+            had = _sinks(now.nodes.links, before[node.log], connectors)
+            for sink in sorted(_sinks(links(assembly), log, connectors) - had):
+                waiting = _backlog(now, node)
+                gets = "the next event" if waiting == NONE else f"the oldest that is there ({waiting})"
+                words = f"{sink} is new behind it, and begins with {gets}"
+                yield AfterRestart("log", name, words, begins=sink)
 
 
 def _renamed(sink: str, new: Sequence[str], log: str) -> str:

@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 import socket
-from collections.abc import Generator, MutableMapping, Sequence
+from collections.abc import Generator, Iterable, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -85,7 +85,7 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
         msgspec.convert(predecessor.running["status"], Status),
     )
     found = changes(now, assembly)
-    refused = _losing(found, predecessor.reload.lose)
+    refused = [*_losing(found, predecessor.reload.lose), *_beginning(found, predecessor.reload.begin)]
     for line in refused:
         stderr.write(f"walflow: {line}")
     if refused and not predecessor.reload.dry:
@@ -103,6 +103,13 @@ def _losing(found: "Sequence[AfterRestart]", lose: Sequence[str]) -> list[str]:
         f"{one.loses}: {one.words}: the reload is refused; `--lose {one.loses}` says that it is wanted"
         for one in found
         if one.loses and one.loses not in lose
+    ]
+
+
+def _beginning(found: "Sequence[AfterRestart]", begin: "Iterable[str]") -> list[str]:
+    new = {one.begins for one in found}
+    return [
+        f"--begin {name}: no sink of that name is new behind a log with lanes" for name in begin if name not in new
     ]
 
 

@@ -3,7 +3,7 @@
 So a sink that is away stops its own lane alone. What all lanes have acked is acked in the log, and its space is free.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from walflow.contract import Outlet
@@ -15,6 +15,7 @@ from walflow.delivery.measures import backlog_bytes
 from walflow.delivery.outcomes import Outcomes
 from walflow.delivery.tag import Tags
 from walflow.wal import Dropped, Log
+from walflow.world import handover
 
 TURN: Final = 1 << 20  # bytes that one of several lanes sends before the others have their turn
 WINDOWS: Final = 2  # of the log's: so much may all lanes together hold that is not acked
@@ -47,11 +48,12 @@ class LogSource:
         self._gaps_told = 0
         several = len(out.lanes) > 1
         sinks = [lane.sinks or [name] for name, lane in out.lanes.items()]
+        begins = self._begins(sinks)
         window = min(log.window, log.window * WINDOWS // len(out.lanes))
         limits = SendLimits(most, max_attempts, TURN if several else None)
         self._lanes = {
             name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps, is_full)
-            for (name, lane), mark in zip(out.lanes.items(), log.part(sinks), strict=True)
+            for (name, lane), mark in zip(out.lanes.items(), log.part(sinks, begins), strict=True)
         }
         out.gauge("wal_cannot_read", lambda: sum(lane.fails for lane in self._lanes.values()))
         if several:
@@ -62,6 +64,15 @@ class LogSource:
 
     def __repr__(self) -> str:
         return f"<LogSource {self._lanes!r}>"
+
+    def _begins(self, lanes: Sequence[Sequence[str]]) -> Mapping[str, int | None]:
+        """Where sinks begin that are new, as `walflow reload --begin` has it."""
+        flow = self._out.name.rpartition("::")[0]
+        wanted = handover().begins
+        found = {name: wanted[f"{flow}::{name}"] for sinks in lanes for name in sinks if f"{flow}::{name}" in wanted}
+        for name, first in found.items():
+            self._out.log.info("new sink", sink=name, begins=self._log.durable + 1 if first is None else first)
+        return found
 
     @property
     def first_ingest_ns(self) -> int:

@@ -20,7 +20,7 @@ The budget limits all chunks and spares together (space.py).
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
@@ -386,11 +386,15 @@ class Log:
 
     # Acks
 
-    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Mark]:
+    def part(self, lanes: Sequence[Sequence[str]], begins: Mapping[str, int | None] = {}) -> Sequence[Mark]:
         """A mark for each lane; they read and ack on their own. `lanes`: the names of the sinks of each; no sink is
-        in two. To be called once, before anything is read."""
+        in two. `begins`: of sinks that are new, the first position that they want; None: the next one that is
+        appended. To be called once, before anything is read."""
         self.cache.shared = len(lanes) > 1
-        return self.acked.part(self._mark_file.part(lanes))
+        lows = {
+            name: self.durable if first is None else min(first - 1, self.durable) for name, first in begins.items()
+        }
+        return self.acked.part(self._mark_file.part(lanes, lows))
 
     def ack(self, first: int, last: int) -> None:
         """Acks positions for all lanes, both ends included, in any order, overlapping or repeated."""

@@ -14,7 +14,7 @@ lanes or merge them, and each sink keeps what it has. The first version had a ma
 its sinks ("near+far"). A lane that still has just these sinks uses it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from walflow.wal.cursor import Acked
@@ -69,8 +69,10 @@ class MarkFile:
     def missing(self) -> bool:
         return self._file.missing
 
-    def part(self, lanes: Sequence[Sequence[str]]) -> Sequence[Acked | None]:
-        """What each lane begins with: what all of its sinks have. None: of one of them nothing is known."""
+    def part(self, lanes: Sequence[Sequence[str]], begins: Mapping[str, int] = {}) -> Sequence[Acked | None]:
+        """What each lane begins with: what all of its sinks have. None: of one of them nothing is known. `begins`:
+        of new sinks, the position up to which they want nothing."""
+        self.stored = {**{_quoted(name): Acked(low) for name, low in begins.items()}, **self.stored}
         self._lanes = [[Sink(_quoted(name), self._known(name, sinks)) for name in sinks] for sinks in lanes]
         return [_begin([self._known(name, sinks) for name in sinks]) for sinks in lanes]
 

@@ -74,6 +74,7 @@ class Predecessor:
             return False
         self._begun = True
         self._handover.watched = True
+        self._handover.begins = self.reload.begin
         return True
 
     async def _receive_descriptors(self) -> None:
@@ -82,6 +83,7 @@ class Predecessor:
         while True:
             message, descriptors = await self._channel.receive()
             if "all" in message:
+                self._handover.told = message["tells"]
                 break
             for where, count in message["sockets"]:
                 group = [network().adopt(fd) for fd in descriptors[:count]]
@@ -119,6 +121,7 @@ class Predecessor:
         if self.reload.phase == "serving":
             return
         self.reload.phase = "serving"
+        self.reload.lines += self._handover.notes
         log.info("took over", by=self.reload.by, number=self.reload.number, flows=self.reload.flows, before=self._pid)
         loop = asyncio.get_running_loop()
         self._tasks.add(loop.create_task(self._say(Said("serving"))))

@@ -13,7 +13,8 @@ Phase = Literal["checking", "checked", "switching", "serving", "failed"]
 
 class Reload(msgspec.Struct):
     """`number`: of this one, at random. `by`: who asked. `asked`: seconds since 1970. `dry`: nothing is to change.
-    `lose`: sinks and logs whose events may be lost. `watch`: seconds for which the old process stays, once the new
+    `lose`: sinks and logs whose events may be lost. `begin`: of sinks that are new behind a log, the first position
+    that they get; None: the next one. `watch`: seconds for which the old process stays, once the new
     one serves, to go on if that ends. `errors`: if more events fail or are rejected in them, the new one ends.
     `lines`: what was found. `code`: as the command that failed would end with. `flows`: a hash of the flow files,
     once they are checked. `pid`: of the next process."""
@@ -23,6 +24,7 @@ class Reload(msgspec.Struct):
     asked: float
     dry: bool = False
     lose: list[str] = []
+    begin: dict[str, int | None] = {}
     watch: float = WATCH_SECONDS
     errors: int | None = None
     phase: Phase = "checking"

@@ -136,7 +136,7 @@ class Successor:
             room = 0 if groups else MOST_DESCRIPTORS - len(descriptors)
             some, locks = locks[:room], locks[room:]
             await self._send({"sockets": named, "locks": len(some)}, descriptors + some)
-        await self._send({"all": True})
+        await self._send({"all": True, "tells": self._handover.tells})
 
     # when it has stopped
 
@@ -240,6 +240,7 @@ class Successor:
     def go_back(self) -> None:
         """This process goes on with what it has kept."""
         self._handover.receive(self._sockets, self._locks)
+        self._handover.told = self._handover.tells
         self._sockets, self._locks = [], []
 
     def drop(self) -> None:

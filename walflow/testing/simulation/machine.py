@@ -144,7 +144,7 @@ class Machine:
         return life
 
     def take_over(self, before: Life, settings: Settings) -> SimulatedProcess:
-        """The next process, which `before` starts. """
+        """The next process, which `before` starts."""
         life = self._story.copy().run(self._process, before.next_assembly or before.assembly, settings)
         near, far = SimulatedChannel.pair(self, before, life)
         life.begin(lambda: Predecessor(far, before.pid, lambda: self.kill(before)))
