@@ -230,8 +230,12 @@ class Teller:
     async def _until(self, phase: str) -> None:
         """A handover has come so far, if there is one."""
         end = self.loop.time() + COMES_WITHIN
-        while (now := self._phase()) and PHASES.index(now) < PHASES.index(phase) and self.loop.time() < end:  # noqa: ASYNC110
+        while self._comes_to(phase) and self.loop.time() < end:  # noqa: ASYNC110  # nothing says so
             await asyncio.sleep(POLLS)
+
+    def _comes_to(self, phase: str) -> bool:
+        now = self._phase()
+        return bool(now) and PHASES.index(now) < PHASES.index(phase)
 
     def _phase(self) -> str:
         """Of a handover, one of PHASES; "": there is none."""
