@@ -29,6 +29,27 @@ def test_a_second_daemon_on_a_log_is_refused(tmp_path: Path, removed: str) -> No
         assert first.terminate() == 0
 
 
+def test_a_pod_that_starts_before_the_old_one_is_gone_takes_its_log_then(tmp_path: Path) -> None:
+    """Two pods on one volume, as Kubernetes restarts what has ended. Its back-off is left out."""
+    flow = echo_flow(tmp_path)
+    with running(flow, tmp_path) as first:
+        with closing(Client(first.port())) as client:
+            echo(client, 1)
+        ends = [EX_TEMPFAIL]
+        while ends[-1] == EX_TEMPFAIL and len(ends) < 100:
+            with running(flow, tmp_path) as second:
+                if second.wait_for_one_of("fatal", "ready")["event"] == "ready":
+                    (address,) = [str(line["address"]) for line in second.lines if line["event"] == "listening"]
+                    with closing(Client(int(address.rpartition(":")[2]))) as client:
+                        echo(client, 2)
+                    ends.append(second.terminate())
+                    continue
+                ends.append(second.wait())
+            if len(ends) == 3:
+                assert first.terminate() == 0
+    assert ends == [EX_TEMPFAIL] * 3 + [0]
+
+
 def moved(state: Path) -> None:
     state.rename(state.with_name("aside"))
 
