@@ -32,7 +32,7 @@ def pip(python: Path, *arguments: str) -> None:
 
 
 def ask(walflow: Path, command: str, socket_file: Path, *options: str) -> str:
-    asked = [walflow, command, "--admin", f"unix:{socket_file}", *options]
+    asked = [str(walflow), command, "--admin", f"unix:{socket_file}", *options]
     return subprocess.run(asked, check=True, timeout=PATIENCE, capture_output=True, text=True).stdout
 
 

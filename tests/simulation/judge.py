@@ -58,8 +58,12 @@ class Judge:
                         raise Broken(f"event {number} of {name} came to {owed} {got} times, and as no letter")
 
     def _judge_what_clients_saw(self) -> None:
-        """Where nothing happens but that another process takes over, no client notices."""
-        if {step.what for step in self.story.steps} <= CALM_STEPS:
+        """Where nothing happens but that another process takes over, no client notices. A log that is full is
+        something: then there is a 503."""
+        story, shape = self.story, self.story.shape
+        most = shape.clients * story.events * (story.pad + 150)
+        room = not shape.between or shape.chunk * shape.chunks > 2 * most
+        if room and not story.chokes and {step.what for step in story.steps} <= CALM_STEPS:
             for client in self.outside.clients.values():
                 if isinstance(client, WireClient) and client.troubles:
                     raise Broken(f"{client.name} was refused, cut off or not answered {client.troubles} times")

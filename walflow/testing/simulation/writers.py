@@ -108,7 +108,7 @@ class FileWriter(ClientLedger):
         elif not self._rest:  # `copytruncate`
             content = self._content(on, self._path)
             if self._rotated_at - before < CALM:  # walflow may not have looked since: it cannot tell the copies apart
-                self.sent.update(_numbers(content))
+                self.sent.update(self._numbers(content))
             self._copy(on, old, content)
             fd = on.open(self._path)
             try:
@@ -157,13 +157,15 @@ class FileWriter(ClientLedger):
                 content = self._content(on, f"{self._directory}/{name}")
                 if name.endswith(".gz"):
                     content = _inflated(content)
-                yield from _numbers(content)
+                yield from self._numbers(content)
 
-
-def _numbers(content: bytes) -> Iterator[int]:
-    for line in content.split(b"\n")[:-1]:
-        with suppress(CannotDecode):  # torn by a power cut
-            yield cast("dict[str, int]", JSON.decode(line))["n"]
+    def _numbers(self, content: bytes) -> Iterator[int]:
+        """Of the events that are whole. A power cut tears lines, and may join the pieces of two."""
+        for line in content.split(b"\n")[:-1]:
+            with suppress(CannotDecode):
+                number = cast("dict[str, int]", JSON.decode(line)).get("n", -1)
+                if self.events([number]) == [line]:
+                    yield number
 
 
 def _inflated(content: bytes) -> bytes:
