@@ -65,7 +65,7 @@ def main(files: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname()).close()
     calls.on = False
-    print(json.dumps({"found": found, "kinds": sorted(kinds), "noticed": calls.made}))
+    sys.stdout.write(json.dumps({"found": found, "kinds": sorted(kinds), "noticed": calls.made}) + "\n")
 
 
 if __name__ == "__main__":
