@@ -118,12 +118,14 @@ class FileWriter(ClientLedger):
                 on.close(fd)
 
     def _compress(self, on: Disk) -> None:
-        """A file that was rotated some time before."""
+        """A file that was rotated some time before; as gzip(1) does it, which overwrites no file."""
         if not self._compresses or self._dice.random() > ROTATES:
             return
-        for name in on.names(self._directory):
+        names = on.names(self._directory)
+        for name in names:
             path = f"{self._directory}/{name}"
-            if name.startswith(f"{self.name}.log-") and name.endswith(".log") and path != self._writes_to:
+            is_old = name.startswith(f"{self.name}.log-") and name.endswith(".log") and path != self._writes_to
+            if is_old and f"{name}.gz" not in names:
                 self._copy(on, f"{path}.gz", gzip.compress(self._content(on, path), mtime=0))
                 on.unlink(path)
                 return
