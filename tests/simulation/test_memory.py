@@ -18,16 +18,16 @@ PAD: Final = 40_000  # bytes by which each event is larger
 EVENTS: Final = 1_000  # 40 MB of a client
 ONCE_MORE: Final = 1 << 20  # bytes: an event that comes may be as large, and is taken while a window has room
 
-LARGE: Final = {"chunk": 1 << 26, "chunks": 4}  # so that no log fills
+ROOMY: Final = Shape(("apart",), "all", err=False, chunk=1 << 26, chunks=4)  # its logs do not fill
 SHAPES: Final = {
-    "no log": Shape((), "all", err=False),
-    "a log": Shape(("apart",), "all", err=False, **LARGE),
-    "lanes together": Shape(("together",), "odd", err=True, **LARGE),
-    "two logs": Shape(("apart", "apart"), "all", err=False, **LARGE),
-    "a buffer": Shape(("memory",), "all", err=False),
-    "requests": Shape(("apart",), "robin", err=False, door="http", exits=("http", "tcp"), **LARGE),
-    "streams": Shape(("apart",), "batch", err=False, door="tcp", exits=("tcp", "tcp"), **LARGE),
-    "files": Shape(("apart",), "all", err=False, door="follow", exits=("http", "http"), **LARGE),
+    "no log": ROOMY._replace(between=()),
+    "a log": ROOMY,
+    "lanes together": ROOMY._replace(between=("together",), pipeline="odd", err=True),
+    "two logs": ROOMY._replace(between=("apart", "apart")),
+    "a buffer": ROOMY._replace(between=("memory",)),
+    "requests": ROOMY._replace(pipeline="robin", door="http", exits=("http", "tcp")),
+    "streams": ROOMY._replace(pipeline="batch", door="tcp", exits=("tcp", "tcp")),
+    "files": ROOMY._replace(door="follow", exits=("http", "http")),
 }
 
 
