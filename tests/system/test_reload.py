@@ -243,6 +243,36 @@ def test_no_request_under_tls_fails(tmp_path: Path) -> None:
     assert ids(tmp_path) == Counter(event for poster in posters for event in poster.acked)
 
 
+def test_a_request_over_a_kept_connection_under_tls_is_answered_in_each_second_of_the_watch(tmp_path: Path) -> None:
+    """And one that comes when the old process has ended finds its connection closed, with nothing sent twice."""
+    port, authority = free_port(), Authority(tmp_path)
+    context = ssl.create_default_context(cafile=authority.file)
+    kept = [http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=context) for _ in range(6)]
+
+    def posts(connection: http.client.HTTPConnection, event: str) -> tuple[int, bool]:
+        """The status, and whether the connection ends with it."""
+        connection.request("POST", "/", json.dumps({"id": event}))
+        with connection.getresponse() as answer:
+            answer.read()
+            return answer.status, answer.will_close
+
+    with started(tmp_path, door(port, tls=authority.issue("127.0.0.1"))) as daemon:
+        assert [posts(one, f"before-{number}") for number, one in enumerate(kept)] == [(200, False)] * 6
+        daemon.reloads("--watch", "5s")
+        begun = time.monotonic()
+        for second, one in enumerate(kept[:5]):
+            time.sleep(max(0.0, begun + second - time.monotonic()))  # the watch goes by the clock
+            assert posts(one, f"after-{second}") == (200, True)
+        daemon.daemon.wait_for("process before has ended")
+        with pytest.raises((ConnectionError, http.client.HTTPException, ssl.SSLError)):
+            posts(kept[5], "late")
+        for one in kept:
+            one.close()
+        daemon.ends()
+    found = ids(tmp_path)
+    assert found == Counter([f"before-{n}" for n in range(6)] + [f"after-{n}" for n in range(5)])
+
+
 def test_a_request_that_is_half_sent_is_answered_by_the_next_process(tmp_path: Path) -> None:
     port = free_port()
     with started(tmp_path, door(port)) as daemon, ExitStack() as closed_at_end:
