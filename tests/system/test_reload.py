@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from tests.flows.builder import AT_ONCE, LOG, OUT, flow_of, lines, lines_in, lines_out, plain
 from tests.system import ledger
@@ -289,6 +291,40 @@ def test_a_request_that_is_half_sent_is_answered_by_the_next_process(tmp_path: P
         assert asked.returncode == 0
         daemon.ends()
     assert ids(tmp_path) == Counter(["h", "b"])
+
+
+def test_a_websocket_is_told_that_the_service_restarts(tmp_path: Path) -> None:
+    """1012. The client connects again at once, and sends again what has no echo."""
+    port, closed, echoed = free_port(), list[int](), list[str]()
+    enough = threading.Event()
+    server = plain("ws_server", url=f"ws://127.0.0.1:{port}").replace(" with ", ' with codec = "json", ')
+
+    def client() -> None:
+        while not enough.is_set():
+            with connect(f"ws://127.0.0.1:{port}", open_timeout=PATIENCE) as connection:
+                try:
+                    while not enough.is_set():
+                        event = f"e{len(echoed)}"
+                        connection.send(json.dumps({"id": event}))
+                        assert json.loads(connection.recv(PATIENCE)) == {"id": event}
+                        echoed.append(event)
+                except ConnectionClosed as error:
+                    closed.append(error.rcvd.code if error.rcvd is not None else 0)
+
+    sender = threading.Thread(target=client, daemon=True)
+    with started(tmp_path, flow_of("ws -> log -> out", "log -> ws", ws=server, log=LOG, out=OUT)) as daemon:
+        sender.start()
+        for _ in range(RELOADS):
+            more(lambda: [len(echoed)])
+            daemon.reloads()
+        more(lambda: [len(echoed)])
+        enough.set()
+        sender.join(PATIENCE)
+        daemon.ends()
+    assert closed == [1012] * RELOADS
+    found = ids(tmp_path)
+    assert set(echoed) <= set(found)
+    assert sum(found.values()) <= len(echoed) + RELOADS  # of each connection, one had no echo yet
 
 
 def test_datagrams_wait_in_the_socket(tmp_path: Path) -> None:
