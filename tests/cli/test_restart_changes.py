@@ -9,7 +9,7 @@ import pytest
 from demo.server import ROOT
 from tests.flows.builder import NULL, PASSED, flow_of, pipeline, plain
 from tests.system.daemon import WALFLOW, running
-from walflow.admin.document import ConnectorStatus, FlowStatus, Status
+from walflow.admin.document import ConnectorStatus, FlowStatus, PipelineStatus, Status
 from walflow.admin.nodes import nodes_of, running as running_document
 from walflow.cli.restart_changes import AfterRestart, RunningNow, changes
 from walflow.plan import Assembly, load
@@ -155,6 +155,23 @@ def test_a_sink_with_another_name_is_told_how_it_goes_on(tmp_path: Path) -> None
 def test_a_log_elsewhere_is_a_difference() -> None:
     found = difference(FLOW, FLOW.replace('"state"', '"other"'), 7)
     assert [one.stays for one in found if one.what == "log"] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("keeps", "said"),
+    [
+        ({"state_bytes": 2048}, ["2.0 KiB of `state`: it begins anew"]),
+        ({"state_bytes": 2048, "window_open": 3}, ["2.0 KiB in 3 open windows: it begins anew"]),
+        ({"state_bytes": 0, "window_open": 0}, []),
+        (None, []),
+    ],
+)
+def test_what_is_kept_in_memory_is_said_to_end(keeps: dict[str, int | float] | None, said: list[str]) -> None:
+    """Also if nothing differs, and then it is no difference."""
+    found = now(FLOW)
+    found.status.flows[0].pipelines.append(PipelineStatus("after", ["in"], ["out"], keeps=keeps))
+    kept = [one for one in changes(found, planned(FLOW)) if one.what == "gone"]
+    assert [(one.subject, one.words, one.stays) for one in kept] == [("pipeline main::after", s, True) for s in said]
 
 
 def test_every_shipped_flow_can_be_asked_of_its_daemon() -> None:

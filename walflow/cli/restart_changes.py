@@ -11,6 +11,7 @@ from walflow.admin.document import Status
 from walflow.admin.nodes import NodeStatus, RunningNodes, links, running
 from walflow.admin.text import printable
 from walflow.cli.admin_client import AdminClient, answered
+from walflow.cli.figures import size
 from walflow.plan import Assembly
 
 NONE: Final = "0 events"
@@ -53,6 +54,7 @@ def changes(now: RunningNow, assembly: Assembly) -> list[AfterRestart]:
         *_logs(now, before, after),
         *_left_out(now, assembly, after),
         *_joined(now, assembly, after),
+        *_kept(now, after),
     ]
 
 
@@ -154,6 +156,21 @@ def _joined(now: RunningNow, assembly: Assembly, after: Mapping[str, NodeStatus]
                 gets = "the next event" if waiting == NONE else f"the oldest that is there ({waiting})"
                 words = f"{sink} is new behind it, and begins with {gets}"
                 yield AfterRestart("log", name, words, begins=sink)
+
+
+def _kept(now: RunningNow, after: Mapping[str, NodeStatus]) -> Iterator[AfterRestart]:
+    """What pipelines keep in memory, which ends with the process, also of those that stay as they are."""
+    for flow in now.status.flows:
+        for pipeline in flow.pipelines:
+            keeps = pipeline.keeps or {}
+            if not (keeps.get("state_bytes") or keeps.get("window_open")):
+                continue
+            name = f"pipeline {flow.name}::{pipeline.name}"
+            kept = f"{size(keeps.get('state_bytes', 0))} of `state`"
+            if "window_open" in keeps:
+                several = "" if keeps["window_open"] == 1 else "s"
+                kept = f"{size(keeps.get('state_bytes', 0))} in {keeps['window_open']:,.0f} open window{several}"
+            yield AfterRestart("gone", name, f"{kept}: it begins anew", stays=name in after)
 
 
 def _renamed(sink: str, new: Sequence[str], log: str) -> str:
