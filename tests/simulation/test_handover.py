@@ -66,3 +66,18 @@ def test_each_phase_is_met(phase: str) -> None:
     teller = _Noting(Story(SHAPES["echo"], reloaded(phase, ()), events=120))
     teller.run()
     assert teller.phases[2] == phase
+
+
+@pytest.mark.parametrize("chance", range(8))
+def test_what_is_told_to_stop_as_it_leaves_drains_as_at_any_stop(chance: int) -> None:
+    """What is in memory is delivered, as long as its sink takes it. A second signal would end that."""
+    shape = Shape(("memory",), "all", err=False, exits=("http", "story"))
+    slow = Step("lag", 0.3, NEAR)
+    told = Story(
+        shape, (slow, Step("wait", 0.5), Step("reload"), Step("until", 0.0, "leaving"), Step("stop")), chance
+    )
+    teller = Teller(told)
+    teller.run()
+    stopped = [line for line in teller.lines if line["event"] == "stopped"]
+    assert [line["left"] for line in stopped] == [0]
+    assert not [line for line in teller.lines if line["event"] == "drain ended early"]

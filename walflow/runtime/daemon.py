@@ -239,9 +239,13 @@ class Daemon:
         self.stop(graceful=True)
 
     def _told_to_stop(self) -> None:
+        """The second time, at once. One that leaves stops as any other: it hands nothing on any more."""
+        graceful = not self.stopping
         if self.successor is not None:
+            graceful = self.successor.told is None
             self.successor.told = SIGTERM
-        self.stop(graceful=not self.stopping)
+            self._handover.leaving = False
+        self.stop(graceful)
 
     def stop(self, graceful: bool) -> None:
         """Begins the end: `graceful` drains first.
