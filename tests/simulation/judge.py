@@ -4,7 +4,7 @@ nothing was started again; and no good event was given up."""
 from collections.abc import Sequence
 from typing import Final
 
-from tests.simulation.flows import DEAD, Shape
+from tests.simulation.flows import DEAD, NEAR, Shape
 from tests.simulation.story import TROUBLES, Broken, Story
 from walflow.testing.simulation.ends import ClientLedger, Outside
 from walflow.testing.simulation.wires import WireClient
@@ -61,8 +61,8 @@ class Judge:
         """Where nothing happens but that another process takes over, no client notices. A log that is full is
         something: then there is a 503."""
         story, shape = self.story, self.story.shape
-        most = shape.clients * story.events * (story.pad + 150)
-        room = not shape.between or shape.chunk * shape.chunks > 2 * most
+        most = shape.times(NEAR) * shape.clients * story.events * (story.pad + 150)
+        room = not (shape.between or "spark" in shape.exits) or shape.chunk * shape.chunks > 2 * most
         if room and not story.chokes and {step.what for step in story.steps} <= CALM_STEPS:
             for client in self.outside.clients.values():
                 if isinstance(client, WireClient) and client.troubles:
