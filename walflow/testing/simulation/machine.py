@@ -4,7 +4,9 @@ loop = SimulatedLoop(dice)
 machine = Machine(loop, dice)
 life = machine.start(assembly)
 … await asyncio.sleep(1) …
-life.kill()
+life.reload()  # another process takes over, and is in `machine.lives`
+… await asyncio.sleep(6) …
+machine.cut()
 machine.start(assembly)
 """
 
