@@ -124,6 +124,7 @@ class Handover:
         self.owing: frozenset[str] = (
             frozenset()
         )  # sinks for which events wait, as FLOW::CONNECTOR: clients still get answers
+        self.wanted: set[str] = set()  # addresses of the process before that were asked for
         self.begins: Mapping[str, int | None] = {}  # of new sinks of logs, the first position; None: the next one
         self.tells: dict[str, list[int]] = {}  # of an address, what the next process has to know
         self.told: Mapping[str, list[int]] = {}  # by the process before
@@ -152,6 +153,7 @@ class Handover:
         groups = self._handed.get(where, ())
         if not groups:
             return []
+        self.wanted.add(where)
         group = groups[self._given[where] % len(groups)]
         self._given[where] += 1
         return [sock.dup() for sock in group]

@@ -495,6 +495,7 @@ def test_what_would_be_lost_is_named_and_kept(tmp_path: Path) -> None:
         daemon.flow.write_text(flow_of("tcp -> log -> out", tcp=tcp, log=LOG, out=OUT))
         dry = daemon.reload("--dry-run")
         assert (dry.returncode, "main::there" in dry.stdout, "would do this" in dry.stdout) == (0, True, True), dry
+        assert f"\nhanded on: tcp 127.0.0.1:{port}\n" in dry.stdout
         done = daemon.reload()
         assert done.returncode == 1
         assert "--lose main::there" in done.stderr

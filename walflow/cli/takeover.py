@@ -16,6 +16,7 @@ import typer
 
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
+from walflow.world import handover
 
 if TYPE_CHECKING:
     from walflow.cli.restart_changes import AfterRestart
@@ -91,6 +92,8 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     if refused and not predecessor.reload.dry:
         raise typer.Exit(EX_FINDINGS)
     lines = [line.plain for line in running_lines(found)[:-1]]
+    if handover().wanted:
+        lines.append(f"handed on: {', '.join(sorted(handover().wanted))}")
     importlib.import_module("uvloop")  # what a run needs is loaded, and looked through, while the one before serves
     gc.collect()
     gc.freeze()
