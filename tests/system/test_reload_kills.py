@@ -1,5 +1,6 @@
 """`walflow reload` under load, again and again; and kill -9 of one of the two processes at a random moment of it."""
 
+import http.client
 import json
 import os
 import random
@@ -31,10 +32,10 @@ pytestmark = pytest.mark.nightly
 def doors(directory: Path) -> tuple[Path, int]:
     """A flow file, and the port of its HTTP. What it has goes to a file, once."""
     port = free_port()
-    http = plain("http_server", url=f"http://127.0.0.1:{port}").replace("with", 'with codec = "json",', 1)
+    posts = plain("http_server", url=f"http://127.0.0.1:{port}").replace("with", 'with codec = "json",', 1)
     tcp = lines("tcp_server", url=f"127.0.0.1:{free_port()}")
     file = directory / "main.troy"
-    file.write_text(flow_of("http -> log -> out", "tcp -> log", http=http, tcp=tcp, log=LOG, out=OUT))
+    file.write_text(flow_of("http -> log -> out", "tcp -> log", http=posts, tcp=tcp, log=LOG, out=OUT))
     return file, port
 
 
@@ -121,7 +122,7 @@ class Doors:
     """One client for each kind of door. `sent`: what each has sent, and what was answered if its door answers."""
 
     def __init__(self, directory: Path) -> None:
-        self.sent: dict[str, list[str]] = {name: [] for name in ("tcp", "ws", "udp", "syslog", "file")}
+        self.sent: dict[str, list[str]] = {name: [] for name in ("tcp", "http", "ws", "udp", "syslog", "file")}
         self.enough = threading.Event()
         self.closed: list[int] = []  # codes of WebSockets
         self.ports = {name: free_port() for name in self.sent}
@@ -131,7 +132,7 @@ class Doors:
         self._failed: list[BaseException] = []
 
     def _calls(self) -> list[Callable[[], None]]:
-        return [self._tcp, self._ws, self._udp, self._syslog, self._file]
+        return [self._tcp, self._http, self._ws, self._udp, self._syslog, self._file]
 
     def flow(self) -> str:
         local = {name: f"127.0.0.1:{port}" for name, port in self.ports.items()}
@@ -140,6 +141,7 @@ class Doors:
         return flow_of(
             *ways,
             tcp=lines("tcp_server", url=local["tcp"]),
+            http=plain("http_server", url=f"http://{local['http']}").replace(" with ", ' with codec = "json", '),
             ws=plain("ws_server", url=f"ws://{local['ws']}").replace(" with ", ' with codec = "json", '),
             udp=plain("udp_server", url=local["udp"]).replace(" with ", ' with codec = "json", '),
             syslog=syslog,
@@ -180,6 +182,21 @@ class Doors:
                 sock.sendall(event + b"\n")
                 assert json.loads(answers.readline()) == json.loads(event)
                 self.sent["tcp"].append(json.loads(event)["id"])
+
+    def _http(self) -> None:
+        """Likewise."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=PATIENCE)
+        connection.connect()
+        first = connection.sock
+        while not self.enough.is_set():
+            event = self._next("http")
+            connection.request("POST", "/", json.dumps({"id": event}))
+            with connection.getresponse() as answer:
+                answer.read()
+                assert answer.status == 200
+            assert connection.sock is first
+            self.sent["http"].append(event)
+        connection.close()
 
     def _ws(self) -> None:
         while not self.enough.is_set():
@@ -227,18 +244,22 @@ def test_many_reloads_with_a_client_at_each_door(tmp_path: Path) -> None:
         for _ in range(RELOADS):
             more(doors_.counts)
             reloaded.reloads()
-        more(doors_.counts)
-        doors_.end()
-        sent = {event for events in doors_.sent.values() for event in events}
-        wait_until(lambda: sent <= delivered(tmp_path).keys(), "some are missing")
-        reloaded.ends()
+        ended_well(doors_, reloaded, tmp_path, RELOADS)
     finally:
         doors_.enough.set()
         daemon.kill()
-    found = delivered(tmp_path)
-    assert doors_.closed == [1012] * RELOADS
+
+
+def ended_well(doors_: Doors, reloaded: Reloaded, directory: Path, reloads: int) -> None:
+    more(doors_.counts)
+    doors_.end()
+    sent = {event for events in doors_.sent.values() for event in events}
+    wait_until(lambda: sent <= delivered(directory).keys(), "some are missing")
+    reloaded.ends()
+    found = delivered(directory)
+    assert doors_.closed == [1012] * reloads
     assert {event for event, count in found.items() if count > 1 and not event.startswith("ws")} == set()
-    assert sum(count for event, count in found.items() if event.startswith("ws")) <= len(doors_.sent["ws"]) + RELOADS
+    assert sum(count for event, count in found.items() if event.startswith("ws")) <= len(doors_.sent["ws"]) + reloads
 
 
 def delivered(directory: Path) -> Counter[str]:
