@@ -1,5 +1,5 @@
-"""`pip install` of another version below a running daemon, and `walflow reload`: no client at any door notices, except
-for that of a WebSocket, which is told."""
+"""`pip install` of another version below a running daemon, and `walflow reload`: no client at any door notices, but
+that of a WebSocket, which is told."""
 
 import json
 import subprocess
