@@ -199,6 +199,8 @@ def cycles(kind: str, size: Size, directory: Path, times: int) -> list[float]:
             )
         sent = conversation.sent
         (directory / "ack").touch()
+        # a limit on the size of files is one for the sink's file, too, which waits before it tries again
+        conversation.admin.until(lambda _: conversation.of_log("wal_backlog_events") == 0)
         daemon.drained()
     said = [line for line in daemon.raw if shortage.message in line]
     assert said, "and the log says why"
