@@ -127,7 +127,7 @@ class Handover:
         self.wanted: set[str] = set()  # addresses of the process before that were asked for
         self.begins: Mapping[str, int | None] = {}  # of new sinks of logs, the first position; None: the next one
         self.tells: dict[str, list[int]] = {}  # of an address, what the next process has to know
-        self.told: Mapping[str, list[int]] = {}  # by the process before
+        self.told: dict[str, list[int]] = {}  # by the process before, about the sockets that it has handed on
         self.notes: list[str] = []  # for who has asked for it, once this process serves
         self.relays: set[Relay] = set()
         self._listening: defaultdict[str, list[list[ref[socket.socket]]]] = defaultdict(list)

@@ -208,11 +208,11 @@ class _Receiving:
 
 
 class DatagramLosses:
-    """Counts lost datagrams, and logs the count at most every 10 s. `place`: of sockets that the process before has
-    had: what was dropped since it counted counts here."""
+    """Counts lost datagrams, and logs the count at most every 10 s. `place`: as a handover names the sockets. If the
+    process before had them, what was dropped since its last count counts here."""
 
     def __init__(self, sockets: Sequence[socket.socket], out: Outlet, place: str) -> None:
-        told = handover().told.get(place, [])
+        told = handover().told.pop(place, [])
         self._handed = len(told) == len(sockets)
         counts = told if self._handed else map(dropped_by, sockets)
         self._before: dict[socket.socket, int | None] = dict(zip(sockets, counts, strict=True))
@@ -238,7 +238,7 @@ class DatagramLosses:
         self._dropped.value += unread
         self._unsaid += unread
         self._say("its buffer was full, or walflow stopped")
-        if self._place:
+        if self._place and handover().leaving:
             handover().tells[self._place] = [count for count in self._before.values() if count is not None]
 
     def _tell_silence(self) -> None:
@@ -247,7 +247,9 @@ class DatagramLosses:
         used, size = (sum(each) for each in zip(*room, strict=True))
         self._count()
         dropped = f"{self._unsaid:,} datagrams were dropped" if self._unsaid else "no datagram was dropped"
-        line = f"{self._out.name}: while nobody read, {used:,} of {size:,} bytes of its buffer were filled: {dropped}"
+        line = (
+            f"{self._out.name}: while no process read its socket, {used:,} of {size:,} bytes were filled: {dropped}"
+        )
         handover().notes.append(line)
         self._out.log.info("took over its socket", filled_bytes=used, buffer_bytes=size, dropped=self._unsaid)
 

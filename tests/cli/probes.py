@@ -1,6 +1,6 @@
 """`python -m tests.cli.probes FLOW…`: what the next process of a daemon does to try its flows, while the one before
 still runs: each call of the system that another process could notice, as JSON, by flow file. A process of its own,
-because Python lets nobody take away an audit hook."""
+because an audit hook of Python cannot be taken away."""
 
 import json
 import os

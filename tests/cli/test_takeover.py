@@ -12,7 +12,7 @@ from walflow.registry import connectors
 
 BINDS = re.compile(r"socket\.bind SOCK_(STREAM|DGRAM) \('127\.0\.0\.1', \d+\)")  # of what is not handed on, and free
 ASKS_A_ROUTE = re.compile(r"socket\.connect SOCK_DGRAM \('127\.0\.0\.1', \d+\)")  # UDP: no packet is sent
-ASKS_A_SOCKET = re.compile(r"socket\.connect SOCK_STREAM 'syslog\.sock'")  # a file that nobody has handed on
+ASKS_A_SOCKET = re.compile(r"socket\.connect SOCK_STREAM 'syslog\.sock'")  # a file whose socket was not handed on
 OTHERS = flow_of(
     "from_unix -> to_null",
     "from_unix -> cb",
@@ -27,7 +27,7 @@ OTHERS = flow_of(
 
 
 def test_no_probe_has_an_effect(tmp_path: Path) -> None:
-    """Of all connectors. No peer is connected to, so there is no other client, and nobody joins a group."""
+    """Of all connectors. No peer is connected to, so there is no second client, and no group is joined."""
     Path(tmp_path, "incoming").mkdir()
     for name in ("client_in.json", "events.json"):
         Path(tmp_path, name).touch()

@@ -13,15 +13,18 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.udp import UdpServer
+from connectors.udp.server import DatagramLosses
 from connectors.udp.sockets import dropped_by
 from tests.nodes.world import Taker, World
-from tests.system.daemon import ROOT, running as daemon_running
+from tests.system.daemon import ROOT, free_port, running as daemon_running
 from walflow.codecs import JSON, STRING
 from walflow.event import Codec
 from walflow.framing import MESSAGES, Incoming, incoming
+from walflow.handover import Handover
 from walflow.net.sockets import CannotListen
 from walflow.nodes.ingress import TURN_EVENTS
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
+from walflow.world import MACHINE, entered
 
 PATIENCE = 100.0
 LARGEST = 65507  # bytes of a datagram over IPv4
@@ -208,6 +211,25 @@ def test_what_the_kernel_says_it_dropped() -> None:
                 held += 1
         assert dropped_by(sock) == 100 - held > 0
         assert dropped_by(stream) == 0
+
+
+async def test_what_the_process_before_has_counted_is_for_its_own_sockets_alone() -> None:
+    """A server that runs anew later has others, of which the kernel counts from 0."""
+    place, handed = "udp 127.0.0.1:514", Handover()
+    handed.told = {place: [500]}
+    outlet = MemoryOutlet(VirtualScheduler())
+    with entered(MACHINE._replace(handover=handed)), socket.socket(type=socket.SOCK_DGRAM) as sock:
+        counts = [DatagramLosses([sock], outlet, place)._before[sock] for _ in range(2)]
+    assert counts == [500, 0]
+
+
+@pytest.mark.parametrize("leaving", [True, False])
+async def test_only_a_process_that_leaves_tells_what_it_has_counted(leaving: bool) -> None:
+    handed, port = Handover(), free_port()
+    with entered(MACHINE._replace(handover=handed)):
+        async with running(UdpServer(url=f"127.0.0.1:{port}"), MemoryOutlet(VirtualScheduler())):
+            handed.leaving = leaving
+    assert handed.tells == ({f"udp 127.0.0.1:{port}": [0]} if leaving else {})
 
 
 @pytest.mark.parametrize(

@@ -343,7 +343,7 @@ def test_datagrams_wait_in_the_socket(tmp_path: Path) -> None:
         daemon.ends()
     assert set(ids(tmp_path).values()) == {1}
     assert re.search(
-        r"main::udp: while nobody read, [\d,]+ of [\d,]+ bytes of its buffer were filled: no datagram was dropped\n",
+        r"main::udp: while no process read its socket, [\d,]+ of [\d,]+ bytes were filled: no datagram was dropped\n",
         asked.communicate()[0],
     )
 

@@ -68,7 +68,7 @@ def refusing(predecessor: "Predecessor | None", stderr: Stderr) -> Generator[Non
 
 def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) -> None:
     """Returns once the process before has stopped. Raises typer.Exit if the flows cannot run here, if events would
-    be lost that nobody said may be, or if no more is wanted."""
+    be lost that `--lose` does not name, or if no more is wanted."""
     import msgspec
 
     from walflow.admin.document import Status

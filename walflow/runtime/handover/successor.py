@@ -240,7 +240,7 @@ class Successor:
     def go_back(self) -> None:
         """This process goes on with what it has kept."""
         self._handover.receive(self._sockets, self._locks)
-        self._handover.told = self._handover.tells
+        self._handover.told, self._handover.tells = self._handover.tells, {}
         self._sockets, self._locks = [], []
 
     def drop(self) -> None:
