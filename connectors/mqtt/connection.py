@@ -1,5 +1,5 @@
-"""One connection to a broker. paho reads and writes when the loop says that the socket is ready; so there are no
-threads, and all callbacks come on the loop. Only connecting blocks, on the scheduler's thread."""
+"""One connection to a broker. paho gets a connected socket, and reads and writes when the loop says that it is ready;
+so there are no threads, and all callbacks come on the loop. Only the TLS handshake blocks, on the scheduler's thread."""
 
 import asyncio
 import socket
@@ -15,12 +15,13 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from connectors.mqtt.settings import MqttAway, MqttConnector
 from walflow import Half
-from walflow.net import Contexts, on_thread
+from walflow.net import Contexts, connected_socket, on_thread
 
 if TYPE_CHECKING:
     from paho.mqtt.client import SocketLike
 
 CONNECT: Final = 10.0  # seconds, for each of: a connection with TLS, the broker's answer
+FAILURES: Final = 0x80  # reason codes from here on
 MISC: Final = 1.0  # seconds between looks at the keepalive
 TURN: Final = 200  # messages that are read before others have their turn
 
@@ -31,10 +32,11 @@ class HoldingClient(Client):
 
     paho answers with PUBREC at once, and its `manual_ack` holds only the PUBCOMP. After PUBREC the broker has
     forgotten the message, so a kill would lose it. paho has no public way to hold a PUBREC, so this overrides three
-    of its private functions. The fourth leaves no socket open whose TLS handshake failed; paho leaves it to the
-    collector.
+    of its private functions. Another one hears a PUBREC that refuses. One leaves no socket open whose TLS handshake
+    failed; paho leaves it to the collector. The last gives paho the socket that is connected already.
     """
 
+    connected: socket.socket
     on_released: Callable[[int], None] | None = None
     """Called with the packet identifier at PUBREL: the broker will not send the message again."""
 
@@ -52,6 +54,20 @@ class HoldingClient(Client):
                 self.on_message(self, None, message)
         return code
 
+    def _handle_pubrec(self) -> MQTTErrorCode:
+        """One that refuses the message ends it (MQTT 5, 4.3.3). paho overlooks that, and says that the message is
+        published."""
+        packet = cast(bytes, self._in_packet["packet"])
+        mid, code = int.from_bytes(packet[:2]), packet[2] if len(packet) > 2 else 0
+        if code < FAILURES or mid not in self._out_messages:
+            return super()._handle_pubrec()
+        try:
+            reason = ReasonCode(PacketTypes.PUBREC, identifier=code)
+        except KeyError:
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+        with self._out_message_mutex:
+            return self._do_on_publish(mid, reason, new_properties(PacketTypes.PUBREC))
+
     def _handle_pubrel(self) -> MQTTErrorCode:
         code = super()._handle_pubrel()
         mid = int.from_bytes(cast(bytes, self._in_packet["packet"])[:2])
@@ -59,8 +75,12 @@ class HoldingClient(Client):
             self.on_released(mid)
         return code or self.ack(mid, 2)  # the PUBCOMP, also for a message of an earlier process
 
+    def _create_socket_connection(self) -> socket.socket:
+        return self.connected
+
     def _ssl_wrap_socket(self, tcp_sock: socket.socket) -> ssl.SSLSocket:
         context: ssl.SSLContext = getattr(self, "_ssl_context")  # noqa: B009  # it has no types
+        tcp_sock.settimeout(CONNECT)
         return context.wrap_socket(tcp_sock, server_hostname=self._host)  # with the handshake
 
 
@@ -86,7 +106,6 @@ class MqttConnection:
             reconnect_on_failure=False,
             manual_ack=True,
         )
-        client.connect_timeout = CONNECT
         if config.username is not None:
             password = config.password.read().get_secret_value() if config.password is not None else None
             client.username_pw_set(config.username, password)
@@ -108,7 +127,11 @@ class MqttConnection:
         if properties is not None and receive_maximum:
             properties.ReceiveMaximum = receive_maximum
         try:
+            async with asyncio.timeout(CONNECT):
+                self.client.connected = await connected_socket(self._half.scheduler, self._config.address)
             await on_thread(self._half.scheduler, lambda: self._dial(properties), _hang_up)
+        except TimeoutError:
+            raise MqttAway(f"not connected within {CONNECT:g} s") from None
         except (OSError, ValueError) as error:
             raise MqttAway(_line(error)) from error
         sock = self.client.socket()

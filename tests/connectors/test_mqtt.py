@@ -333,6 +333,19 @@ async def test_a_password_that_is_wrong_is_one_line(tmp_path: Path) -> None:
 
 
 @needs_mosquitto
+@pytest.mark.parametrize("qos", [1, 2])
+async def test_what_the_broker_refuses_is_rejected(tmp_path: Path, qos: int) -> None:
+    """With QoS 2 the broker says so in PUBREC, and there is neither PUBREL nor PUBCOMP."""
+    (tmp_path / "acl").write_text("topic readwrite t\n")
+    with broker(tmp_path, f"acl_file {tmp_path}/acl") as mosquitto:
+        async with publishing(mosquitto.port, qos=qos) as inlet:
+            inlet.give(inlet.block(b"1\n", meta={"mqtt_publisher": {"topic": "not ours"}}), inlet.block(b"2\n"))
+            await until(lambda: len(inlet.settled) == 2)
+            assert inlet.rejected == [(b"1\n", "the broker refuses: Not authorized")]
+            assert inlet.acked == [b"2\n"]
+
+
+@needs_mosquitto
 async def test_tls_with_an_authority_and_a_certificate_of_its_own(tmp_path: Path) -> None:
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     server = authority.issue("127.0.0.1")
@@ -421,6 +434,7 @@ async def test_a_connection_that_is_made_after_the_end_is_closed(tmp_path: Path)
         keys = {"url": f"mqtts://127.0.0.1:{port}", "topic": "t", "tls": {"cafile": authority.file}}
         task = asyncio.ensure_future(MqttPublisher.model_validate(keys).run(inlet, MemoryOutlet(inlet.scheduler)))
         accepted = await asyncio.to_thread(listening.accept)
+        await asyncio.to_thread(accepted[0].recv, 1, socket.MSG_PEEK)  # the first of its handshake is there
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         with await asyncio.to_thread(context.wrap_socket, accepted[0], server_side=True) as peer:

@@ -67,8 +67,14 @@ DOORS: Final[Mapping[str, str]] = {
     'config = {"path": "/logs/*.log", "mode": "read", "follow": true, "state": "/followed"} end',
     "follow all": 'file with codec = "json", preprocessors = ["separate"], '
     'config = {"path": "/logs/*.log*", "mode": "read", "follow": true, "state": "/followed"} end',
+    "mqtt": 'mqtt_subscriber with codec = "json", '
+    'config = {"url": "mqtt://clients", "client_id": "walflow", "topics": ["events"], "max_unacked": 20} end',
+    "mqtt two": 'mqtt_subscriber with codec = "json", '
+    'config = {"url": "mqtt://clients", "client_id": "walflow", "topics": ["events"], "qos": 2} end',
 }
 DOOR_PORTS: Final = {"tcp": 4000, "http": 80}
+MQTT_PORT: Final = 1883
+BROKERS: Final = ("mqtt", "mqtt two")  # doors behind which events wait, and exits to one
 EXITS: Final[Mapping[str, str]] = {
     "story": "peer",
     "tcp": 'tcp_client with codec = "json", postprocessors = ["separate"], '
@@ -77,10 +83,14 @@ EXITS: Final[Mapping[str, str]] = {
     'config = {{"path": "/{name}.jsonl", "mode": "append"}} end',
     "http": 'http_client with codec = "json", config = {{"url": "http://{name}/", "batch": "lines"}} end',
     "table": "table",
+    "mqtt": 'mqtt_publisher with codec = "json", '
+    'config = {{"url": "mqtt://{name}", "topic": "events", "max_unacked": 20}} end',
+    "mqtt two": 'mqtt_publisher with codec = "json", '
+    'config = {{"url": "mqtt://{name}", "topic": "events", "qos": 2}} end',
     "spark": 'spark with config = {{"path": "/{name}", "url": "walflow:{port}", "insecure": "a story", '
     '"chunk_size": {chunk}, "max_chunks": {chunks}}} end',
 }
-EXIT_PORTS: Final = {"tcp": 4242, "http": 80}
+EXIT_PORTS: Final = {"tcp": 4242, "http": 80, "mqtt": MQTT_PORT, "mqtt two": MQTT_PORT}
 NEAR: Final = "near"
 FAR: Final = "far"
 DEAD: Final = "dead"
@@ -214,13 +224,13 @@ deploy flow main;
 
 FLOWS: Final = 256  # that are kept compiled
 OURS: Final = {"client": Clients, "peer": Peers, "table": Tables}
-KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark", "table"]
+KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark", "table", "mqtt", "mqtt two"]
 
 
 def drawn(dice: Random) -> Shape:
     between = dice.choice([("apart",), ("apart",), ("apart",), ("together",), ("memory",), ("apart", "apart"), ()])
     chunk, chunks = dice.choice([(4096, 4), (16384, 4), (65536, 2), (65536, 8)])
-    doors = ["story", "http", "follow", "follow all"] + ["tcp"] * (between not in [(), ("memory",)])
+    doors = ["story", "http", "follow", "follow all", *BROKERS] + ["tcp"] * (between not in [(), ("memory",)])
     return Shape(
         between,
         dice.choice(list(PIPELINES)),

@@ -4,7 +4,7 @@ nothing was started again; and no good event was given up."""
 from collections.abc import Sequence
 from typing import Final
 
-from tests.simulation.flows import DEAD, NEAR, Shape
+from tests.simulation.flows import BROKERS, DEAD, NEAR, Shape
 from tests.simulation.story import TROUBLES, Broken, Story
 from walflow.testing.simulation.ends import ClientLedger, Outside
 from walflow.testing.simulation.wires import WireClient
@@ -104,7 +104,13 @@ class Judge:
         shape = self.story.shape
         keyed = shape.door == "http" and number not in client.doubtful
         known = self.lives == 1 and (keyed or shape.pipeline == "dedupe")
-        return (client.sent[number] > 1 and not known) or self._stood_as_files_were_cut
+        return (client.sent[number] > 1 and not known) or self._stood_as_files_were_cut or self._came_again
+
+    @property
+    def _came_again(self) -> bool:
+        """A broker hands on again what has no answer as a connection ends."""
+        steps = {step.what for step in self.story.steps}
+        return self.story.shape.door in BROKERS and (self.lives > 1 or not steps.isdisjoint(TROUBLES))
 
     @property
     def _stood_as_files_were_cut(self) -> bool:
@@ -117,7 +123,7 @@ class Judge:
         shape, steps = self.story.shape, {step.what for step in self.story.steps}
         if self._sent_twice(client, number):
             return False
-        wires = any(shape.exit(peer) in ("tcp", "http", "table") for peer in owed)
+        wires = any(shape.exit(peer) in ("tcp", "http", "table", *BROKERS) for peer in owed)
         troubled = bool(self.story.chokes) or not steps.isdisjoint({*TROUBLES, "fail"})
         return self.lives == 1 and bool(shape.between) and not (wires and troubled)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, changed, drawn
+from tests.simulation.flows import BROKERS, DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, Shape, changed, drawn
 from walflow.testing.simulation.ends import Mood
 
 PHASES: Final = ("checking", "leaving", "switching", "serving")  # of a handover
@@ -59,7 +59,7 @@ def draw(seed: int) -> Story:
     dice = Random(seed)
     shape = drawn(dice)
     wired = [name for name in (NEAR, FAR) if shape.exit(name) in EXIT_PORTS or shape.exit(name) == "spark"]
-    wired += [CLIENTS] * (shape.door in DOOR_PORTS)
+    wired += [CLIENTS] * (shape.door in DOOR_PORTS or shape.door in BROKERS)
     steps: list[Step] = []
     for _ in range(dice.randint(1, 10)):
         steps.append(Step("wait", round(dice.expovariate(1.5), 3)))

@@ -11,13 +11,24 @@ from typing import Final, NamedTuple
 
 from structlog.typing import EventDict
 
-from tests.simulation.flows import DEAD, DOOR_PORTS, EXIT_PORTS, FAR, NEAR, SPARK_PORTS, assembled
+from tests.simulation.flows import (
+    BROKERS,
+    DEAD,
+    DOOR_PORTS,
+    EXIT_PORTS,
+    FAR,
+    MQTT_PORT,
+    NEAR,
+    SPARK_PORTS,
+    assembled,
+)
 from tests.simulation.judge import Judge, unsynced
+from tests.simulation.mqtt_broker import MqttPeer, MqttSubscriptions
 from tests.simulation.spark_query import SparkQuery
 from tests.simulation.story import CLIENTS, PHASES, Broken, Step, Story
 from walflow.delivery.known_arrivals import MAY_COME_TWICE
 from walflow.testing.simulation import Life, Machine, simulated
-from walflow.testing.simulation.ends import ClientLedger, FilePeer, Outside, PeerLedger, outside
+from walflow.testing.simulation.ends import BrokerClient, ClientLedger, FilePeer, Outside, PeerLedger, outside
 from walflow.testing.simulation.tables import TablePeer
 from walflow.testing.simulation.wires import EchoClient, EchoPeer, HttpEndpoint, HttpSender
 from walflow.testing.simulation.writers import FileWriter
@@ -34,16 +45,19 @@ COMES_WITHIN: Final = 3.0
 POLLS: Final = 0.0002
 TRICKLES: Final = 5.0  # seconds between two events, at the end
 IN_A_ROW: Final = 4  # looks at which nothing is left
-CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], EchoClient | HttpSender | FileWriter]]] = {
+CLIENT_KINDS: Final[Mapping[str, Callable[[str, Random], ClientLedger]]] = {
     "tcp": EchoClient,
     "http": HttpSender,
     "follow": FileWriter,
     "follow all": partial(FileWriter, compresses=True),
+    **dict.fromkeys(BROKERS, BrokerClient),
 }
 PEER_KINDS: Final[Mapping[str, Callable[[str, Random], PeerLedger]]] = {
     "file": FilePeer,
     "tcp": EchoPeer,
     "http": HttpEndpoint,
+    "mqtt": MqttPeer,
+    "mqtt two": MqttPeer,
     "spark": SparkQuery,
     "table": TablePeer,
 }
@@ -70,6 +84,7 @@ class Teller:
         peers = [NEAR, FAR, *([DEAD] if letters else [])]
         self.outside = Outside(self.dice, shape.client_names, peers)
         self.wires: list[asyncio.Task[None]] = []
+        self.subscriptions = MqttSubscriptions()
         clients: dict[str, ClientLedger] = self.outside.clients
         ledgers: dict[str, PeerLedger] = self.outside.peers
         if shape.door in CLIENT_KINDS:
@@ -110,17 +125,22 @@ class Teller:
 
     def _start_wires(self) -> None:
         shape = self.story.shape
+        if shape.door in BROKERS:
+            with entered(self.machine.other(CLIENTS)):
+                self._wire(self.subscriptions.run(CLIENTS, MQTT_PORT), "broker")
         for name, client in self.outside.clients.items():
             with entered(self.machine.other(CLIENTS)):
                 if isinstance(client, EchoClient | HttpSender):
                     self._wire(client.run("walflow", DOOR_PORTS[shape.door]), name)
                 elif isinstance(client, FileWriter):
                     self._wire(client.run("/logs"), name)
+                elif isinstance(client, BrokerClient):
+                    self._wire(client.publish(self.subscriptions.put), name)
         for name, peer in self.outside.peers.items():
             with entered(self.machine.other(name)):
                 if isinstance(peer, TablePeer):
                     peer.serve(self.machine)
-                elif isinstance(peer, EchoPeer | HttpEndpoint):
+                elif isinstance(peer, EchoPeer | HttpEndpoint | MqttPeer):
                     self._wire(peer.run(name, EXIT_PORTS[shape.exit(name)]), name)
                 elif isinstance(peer, SparkQuery):
                     self._wire(peer.run("walflow", SPARK_PORTS[name], f"/{name}/token"), name)
@@ -315,6 +335,8 @@ class Teller:
         waiting = [client for client in self.outside.clients.values() if not client.done]
         if waiting:
             return f"{waiting}"
+        if kept := self.subscriptions.left():
+            return kept
         if self.life.daemon is None or len(self.machine.lives) > 1:
             return f"{len(self.machine.lives)} processes"
         for nodes in self.life.daemon.nodes.connectors:

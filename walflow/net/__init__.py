@@ -17,7 +17,7 @@ from walflow.net.client import ClientConnector, StreamClient, acks_of
 from walflow.net.connection import Connection
 from walflow.net.credentials import credential_in_the_open, credentials_written
 from walflow.net.deadline import CLOSING, LATE, Deadline, within
-from walflow.net.dial import Dial
+from walflow.net.dial import Dial, connected_socket
 from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.net.files import warn_if_open
 from walflow.net.fruitless import EndsEach, FruitlessConnections
@@ -108,6 +108,7 @@ __all__ = [
     "check_name",
     "check_socket_path",
     "connect_problem",
+    "connected_socket",
     "credential_in_the_open",
     "credentials_written",
     "hand_on",

@@ -5,12 +5,14 @@ import socket
 from contextlib import suppress
 from typing import cast
 
-from walflow.contract import Outlet
+from walflow.contract import Outlet, Scheduler
 from walflow.net.address import Address
 from walflow.net.connection import CONNECTS_WITHIN, Connection
 from walflow.net.secure import TlsProtocol
 from walflow.net.sockets import SocketOptions
+from walflow.net.thread import on_thread
 from walflow.net.tls import ClientTls, Contexts
+from walflow.world import network
 
 
 class Dial:
@@ -46,3 +48,27 @@ class Dial:
         """Reads the certificates again, for the next connection."""
         if self._contexts is not None:
             self._contexts.renew()
+
+
+async def connected_socket(scheduler: Scheduler, address: Address) -> socket.socket:
+    """For a library that reads and writes by itself: it does not block, and keepalive is on. The host's addresses are
+    tried one after the other. Raises OSError, of the last one."""
+    found = await on_thread(
+        scheduler, lambda: network().addresses(*address, kind=socket.SOCK_STREAM, to_listen=False)
+    )
+    problem = OSError(f"{address.host} has no address")
+    for family, kind, protocol, _, where in found:
+        sock = network().socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            SocketOptions().connected(sock)
+            await asyncio.get_running_loop().sock_connect(sock, where)
+        except OSError as error:
+            sock.close()
+            problem = error
+        except asyncio.CancelledError:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise problem

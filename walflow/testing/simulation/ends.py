@@ -6,7 +6,7 @@ An event is `{"n": 17, "from": "client", "id": "client 17", "pad": ""}`. A clien
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from random import Random
@@ -139,6 +139,21 @@ class StoryClient(ClientLedger):
         again = [numbers[at] for at in sorted(failed)]
         if again:
             asyncio.get_running_loop().call_later(AGAIN, self._again.extend, again)
+
+
+class BrokerClient(ClientLedger):
+    """It hands its events to a broker, which has them from then on."""
+
+    async def publish(self, put: Callable[[bytes], bool]) -> None:
+        """`put`: False as long as nobody has subscribed."""
+        while True:
+            await self.pause()
+            numbers = self.due()
+            for number, event in zip(numbers, self.events(numbers), strict=True):
+                while not put(event):
+                    await self.pause()
+                self.has_sent([number])
+                self.has_ack([number])
 
 
 class PeerLedger:

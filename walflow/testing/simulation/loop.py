@@ -230,6 +230,16 @@ class SimulatedLoop(BaseSelectorEventLoop):
         if transport is not None and of_process:
             vars(transport)["_sock"] = None
 
+    def remove_reader(self, fd: Any) -> bool:
+        return not self._of_the_dead() and super().remove_reader(fd)
+
+    def remove_writer(self, fd: Any) -> bool:
+        return not self._of_the_dead() and super().remove_writer(fd)
+
+    def _of_the_dead(self) -> bool:
+        """A process that was killed is collected: its sockets are closed."""
+        return self._owners is not None and self._owners.gone(None)
+
     def abort_all(self) -> None:
         """Every connection, at the end."""
         for transport in [*self._all_transports().values()]:
