@@ -17,6 +17,10 @@ class Clocks(Protocol):
         """Nanoseconds since some moment before the process began."""
         ...
 
+    def sleep(self, seconds: float) -> None:
+        """For a job on a thread: the loop has its own."""
+        ...
+
 
 class SystemClock:
     """The operating system's."""
@@ -26,3 +30,6 @@ class SystemClock:
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

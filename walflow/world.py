@@ -96,3 +96,8 @@ def wall_seconds() -> float:
 def monotonic() -> float:
     """Seconds since some moment before the process began."""
     return _current.get().clocks.monotonic_ns() / 1e9
+
+
+def sleep(seconds: float) -> None:
+    """For a job on a thread: the loop has its own."""
+    _current.get().clocks.sleep(seconds)

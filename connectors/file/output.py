@@ -4,14 +4,13 @@ here may block: they run on the sink's thread."""
 import errno
 import os
 import stat
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from walflow import Block, WalflowError, WrittenPositions
 from walflow.files import Disk, Landed
-from walflow.world import monotonic
+from walflow.world import monotonic, sleep
 
 MODE: Final = 0o666  # less the umask, as any program's output
 ATTEMPTS: Final = 3  # to write a batch that another process takes away
@@ -135,7 +134,7 @@ class Output:
         while separator and self._last and self._last != separator:
             if not self._grew:
                 return True
-            time.sleep(MOMENT)
+            sleep(MOMENT)
             size = self._disk.stat(fd).size
             self._grew = size != self.size
             self._go_behind(fd, size)

@@ -6,9 +6,8 @@ read: so the loop sees them with what was read. What is read is sent block by bl
 
 import asyncio
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -21,7 +20,7 @@ from connectors.kafka.settings import KafkaAway, reason_of
 from walflow import Outlet, StreamId
 from walflow.delivery import Resending
 from walflow.net import on_thread
-from walflow.world import monotonic, wall_ns
+from walflow.world import monotonic, sleep, wall_ns
 
 POLL: Final = 0.25  # seconds; it returns at the first message
 READ: Final = 2000  # messages at most
@@ -48,7 +47,7 @@ class PartitionMessages(NamedTuple):
 class GroupMember:
     """librdkafka's half. All of it is called on the scheduler's thread, but for `store`."""
 
-    def __init__(self, config: KafkaConsumerKeys) -> None:
+    def __init__(self, config: KafkaConsumerKeys, make: Callable[..., Consumer] = Consumer) -> None:
         self.troubles: list[KafkaError] = []  # the loop takes them when a read is over
         self.rebalances = 0
         self.assigned = False  # it has been, once
@@ -56,7 +55,7 @@ class GroupMember:
         self.closing = False
         self._numbers = 0
         self.paused = False
-        self._client = Consumer(config.options() | {"error_cb": self.troubles.append, "on_commit": self._on_commit})
+        self._client = make(config.options() | {"error_cb": self.troubles.append, "on_commit": self._on_commit})
         self._client.subscribe(
             list(config.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -131,7 +130,7 @@ class GroupMember:
         for each in leaving:
             each.leaving = True
         while any(each.in_flight for each in leaving) and monotonic() < end:
-            time.sleep(0.01)
+            sleep(0.01)
         for each in leaving:
             each.gone = True
 
@@ -149,7 +148,12 @@ class GroupMember:
 
 
 class KafkaConsumerRun:
-    def __init__(self, config: KafkaConsumerKeys, out: Outlet) -> None:
+    """`make`: the client, of a configuration."""
+
+    def __init__(
+        self, config: KafkaConsumerKeys, out: Outlet, make: Callable[..., Consumer] = Consumer
+    ) -> None:
+        self._make = make
         self._config = config
         self._out = out
         self._up = False
@@ -161,7 +165,7 @@ class KafkaConsumerRun:
     async def run(self) -> None:
         """Until it is cancelled. Raises KafkaAway where another run may do better."""
         on = partial(on_thread, self._out.scheduler)
-        member = self._member = await on(lambda: GroupMember(self._config), GroupMember.close)
+        member = self._member = await on(lambda: GroupMember(self._config, self._make), GroupMember.close)
         self._out.gauge("kafka_assigned_partitions", lambda: len(member.partitions))
         self._out.gauge("kafka_lag_messages", member.lag)
         self._out.gauge("kafka_paused", lambda: int(member.paused))

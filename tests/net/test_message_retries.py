@@ -104,6 +104,19 @@ def test_one_that_is_never_taken_waits_alone_while_others_pass_and_then_fails_al
     assert len(sink.inlet.acked) == 102
 
 
+def test_a_bad_event_that_fails_as_others_are_taken_does_not_stop_the_sources_for_ever() -> None:
+    """They were taken in the wait after its first failure, so it was alone when the wait was over."""
+    sink = Sink(b"bad")
+    sink.come(b"bad")
+    sink.retries.took(1)  # what was under way
+    sink.retries.passed()
+    sink.scheduler.advance(60)
+    assert sink.inlet.breaker is None or sink.inlet.half_opened
+    assert [failed for failed, _ in sink.inlet.failed] == [b"bad\n"], "its source has it back"
+    sink.come(b"1")
+    assert (sink.inlet.acked, sink.inlet.breaker) == ([b"1\n"], None)
+
+
 def test_where_only_bad_events_are_in_hand_the_sources_may_send_and_the_log_gets_them_back_if_nothing_comes() -> None:
     sink = Sink(b"bad")
     sink.come(b"bad")

@@ -7,6 +7,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from tests.simulation.kafka_cluster import StoryKafkaConsumer, StoryKafkaProducer
 from walflow.cli.promises import promises
 from walflow.plan import Assembly, load
 from walflow.registry import connectors
@@ -71,10 +72,12 @@ DOORS: Final[Mapping[str, str]] = {
     'config = {"url": "mqtt://clients", "client_id": "walflow", "topics": ["events"], "max_unacked": 20} end',
     "mqtt two": 'mqtt_subscriber with codec = "json", '
     'config = {"url": "mqtt://clients", "client_id": "walflow", "topics": ["events"], "qos": 2} end',
+    "kafka": 'story_kafka_consumer with codec = "json", '
+    'config = {"brokers": ["clients"], "group_id": "walflow", "topics": ["events"]} end',
 }
 DOOR_PORTS: Final = {"tcp": 4000, "http": 80}
 MQTT_PORT: Final = 1883
-BROKERS: Final = ("mqtt", "mqtt two")  # doors behind which events wait, and exits to one
+BROKERS: Final = ("mqtt", "mqtt two", "kafka")  # doors behind which events wait, and exits to one
 EXITS: Final[Mapping[str, str]] = {
     "story": "peer",
     "tcp": 'tcp_client with codec = "json", postprocessors = ["separate"], '
@@ -87,6 +90,7 @@ EXITS: Final[Mapping[str, str]] = {
     'config = {{"url": "mqtt://{name}", "topic": "events", "max_unacked": 20}} end',
     "mqtt two": 'mqtt_publisher with codec = "json", '
     'config = {{"url": "mqtt://{name}", "topic": "events", "qos": 2}} end',
+    "kafka": 'story_kafka_producer with codec = "json", config = {{"brokers": ["{name}"], "topic": "events"}} end',
     "spark": 'spark with config = {{"path": "/{name}", "url": "walflow:{port}", "insecure": "a story", '
     '"chunk_size": {chunk}, "max_chunks": {chunks}}} end',
 }
@@ -223,8 +227,14 @@ deploy flow main;
 
 
 FLOWS: Final = 256  # that are kept compiled
-OURS: Final = {"client": Clients, "peer": Peers, "table": Tables}
-KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark", "table", "mqtt", "mqtt two"]
+OURS: Final = {
+    "client": Clients,
+    "peer": Peers,
+    "table": Tables,
+    "story_kafka_consumer": StoryKafkaConsumer,
+    "story_kafka_producer": StoryKafkaProducer,
+}
+KINDS_OF_EXITS: Final = ["story", "story", "tcp", "http", "file", "spark", "table", "mqtt", "mqtt two", "kafka"]
 
 
 def drawn(dice: Random) -> Shape:

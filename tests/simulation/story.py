@@ -58,7 +58,7 @@ class Story(NamedTuple):
 def draw(seed: int) -> Story:
     dice = Random(seed)
     shape = drawn(dice)
-    wired = [name for name in (NEAR, FAR) if shape.exit(name) in EXIT_PORTS or shape.exit(name) == "spark"]
+    wired = [name for name in (NEAR, FAR) if shape.exit(name) in EXIT_PORTS or shape.exit(name) in ("spark", "kafka")]
     wired += [CLIENTS] * (shape.door in DOOR_PORTS or shape.door in BROKERS)
     steps: list[Step] = []
     for _ in range(dice.randint(1, 10)):

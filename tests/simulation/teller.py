@@ -23,6 +23,7 @@ from tests.simulation.flows import (
     assembled,
 )
 from tests.simulation.judge import Judge, unsynced
+from tests.simulation.kafka_cluster import KafkaCluster, KafkaPeer, KafkaTopic, kafka
 from tests.simulation.mqtt_broker import MqttPeer, MqttSubscriptions
 from tests.simulation.spark_query import SparkQuery
 from tests.simulation.story import CLIENTS, PHASES, Broken, Step, Story
@@ -58,6 +59,7 @@ PEER_KINDS: Final[Mapping[str, Callable[[str, Random], PeerLedger]]] = {
     "http": HttpEndpoint,
     "mqtt": MqttPeer,
     "mqtt two": MqttPeer,
+    "kafka": KafkaPeer,
     "spark": SparkQuery,
     "table": TablePeer,
 }
@@ -85,6 +87,7 @@ class Teller:
         self.outside = Outside(self.dice, shape.client_names, peers)
         self.wires: list[asyncio.Task[None]] = []
         self.subscriptions = MqttSubscriptions()
+        self.kafka = KafkaCluster()
         clients: dict[str, ClientLedger] = self.outside.clients
         ledgers: dict[str, PeerLedger] = self.outside.peers
         if shape.door in CLIENT_KINDS:
@@ -100,16 +103,20 @@ class Teller:
             self.outside.peers[name].poison = frozenset(story.poison)
             self.outside.peers[name].chokes = frozenset(story.chokes)
 
+    topic: KafkaTopic  # of the door, if that is Kafka's
+
     def run(self) -> Told:
         """Raises Broken, or what was raised on the way."""
-        token = outside.set(self.outside)
+        token, cluster = outside.set(self.outside), kafka.set(self.kafka)
         try:
             return simulated(self._tell, self.dice, self.lines)
         finally:
             outside.reset(token)
+            kafka.reset(cluster)
 
     async def _tell(self, machine: Machine) -> Told:
-        self.machine, self.loop = machine, machine.loop
+        self.machine = self.kafka.machine = machine
+        self.loop = machine.loop
         self._start_wires()
         self._start()
         for step in self.story.steps:
@@ -125,7 +132,12 @@ class Teller:
 
     def _start_wires(self) -> None:
         shape = self.story.shape
-        if shape.door in BROKERS:
+        put = self.subscriptions.put
+        if shape.door == "kafka":
+            self.machine.other(CLIENTS)
+            self.topic = self.kafka.topic(CLIENTS)
+            put = self.topic.put
+        elif shape.door in BROKERS:
             with entered(self.machine.other(CLIENTS)):
                 self._wire(self.subscriptions.run(CLIENTS, MQTT_PORT), "broker")
         for name, client in self.outside.clients.items():
@@ -135,11 +147,13 @@ class Teller:
                 elif isinstance(client, FileWriter):
                     self._wire(client.run("/logs"), name)
                 elif isinstance(client, BrokerClient):
-                    self._wire(client.publish(self.subscriptions.put), name)
+                    self._wire(client.publish(put), name)
         for name, peer in self.outside.peers.items():
             with entered(self.machine.other(name)):
                 if isinstance(peer, TablePeer):
                     peer.serve(self.machine)
+                elif isinstance(peer, KafkaPeer):
+                    peer.machine = self.machine
                 elif isinstance(peer, EchoPeer | HttpEndpoint | MqttPeer):
                     self._wire(peer.run(name, EXIT_PORTS[shape.exit(name)]), name)
                 elif isinstance(peer, SparkQuery):
@@ -335,7 +349,7 @@ class Teller:
         waiting = [client for client in self.outside.clients.values() if not client.done]
         if waiting:
             return f"{waiting}"
-        if kept := self.subscriptions.left():
+        if kept := self.subscriptions.left() or (self.topic.left() if shape.door == "kafka" else ""):
             return kept
         if self.life.daemon is None or len(self.machine.lives) > 1:
             return f"{len(self.machine.lives)} processes"

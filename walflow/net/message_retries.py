@@ -79,8 +79,11 @@ class MessageRetries:
         alone = failures.counted > 0
         still = alone and not is_suspect and not self._has_others()
         if self._inlet.upstream.behind_log and (self._asked or still):
+            self._ask()
             return NothingElse, reason  # its source may send no more before it has these back
         if alone:
+            if is_suspect and not self.waits:
+                self.restore()  # others were taken since, so this is no outage
             self._wait_alone(message, self._backoff.after(failures.tries), reason)
         else:
             self._kept.append(message)
@@ -126,10 +129,15 @@ class MessageRetries:
         kept, self._kept = self._kept, []
         if self._inlet.upstream.replaceable:
             self.restore()  # the next event is to show whether it can be sent
-        elif self.triggered and self._rounds.row >= PATIENCE and not self._asked and not self._has_others():
+        elif self._rounds.row >= PATIENCE and not self._has_others():
+            self._ask()
+        self._send(kept)
+
+    def _ask(self) -> None:
+        """For something new: nothing else could show that the peer takes something."""
+        if self.triggered and not self._asked:
             self._asked = True
             self._sink.breaker.ask()
-        self._send(kept)
 
     def end(self) -> None:
         """The run is over."""

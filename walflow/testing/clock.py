@@ -21,6 +21,9 @@ class VirtualClock:
     def monotonic_ns(self) -> int:
         return round(self._scheduler.time() * 1e9)
 
+    def sleep(self, seconds: float) -> None:
+        """Its time goes by hand."""
+
     def turn(self, seconds: float) -> None:
         """Sets the wall clock forward, or back if it is less than 0."""
         self._start_ns += round(seconds * 1e9)

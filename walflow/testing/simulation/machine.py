@@ -51,6 +51,12 @@ class MachineClocks:
     def monotonic_ns(self) -> int:
         return round(self._loop.time() * 1e9)
 
+    def sleep(self, seconds: float) -> None:
+        one = strand()
+        assert one is not None, "the loop does not sleep"
+        self._loop.call_later(seconds, one.resume)
+        one.pause()
+
     def turn(self, seconds: float) -> None:
         """Forward, or back if it is less than 0."""
         self._start_ns += round(seconds * 1e9)
