@@ -150,9 +150,7 @@ class GroupMember:
 class KafkaConsumerRun:
     """`make`: the client, of a configuration."""
 
-    def __init__(
-        self, config: KafkaConsumerKeys, out: Outlet, make: Callable[..., Consumer] = Consumer
-    ) -> None:
+    def __init__(self, config: KafkaConsumerKeys, out: Outlet, make: Callable[..., Consumer] = Consumer) -> None:
         self._make = make
         self._config = config
         self._out = out

@@ -26,6 +26,7 @@ from walflow.net import (
     RequestOutcome,
     RequestSeconds,
     SentBlock,
+    any_untried,
     on_thread,
 )
 
@@ -59,10 +60,11 @@ class KafkaProducerRun(SinkPeer):
         self._waiting: deque[_Sending] = deque()
         self._held: dict[SentBlock, None] = {}
         self._under_way = 0  # messages that librdkafka has
+        self._untried = 0  # those of them that have not failed
         self._lone = False  # the message under way is one
         self._closed = False
         PeerSink(inlet, self, gathers=False)
-        self._retries = MessageRetries(inlet, self.sink, self._again, self._has_others, topic=config.topic)
+        self._retries = MessageRetries(inlet, self.sink, self._again, self._has_untried, topic=config.topic)
         self._heard = 0.0
         self._away = ""  # why nothing can be sent yet
         self._trouble = ""  # what librdkafka said since it was heard last
@@ -166,6 +168,7 @@ class KafkaProducerRun(SinkPeer):
                 if not self._under_way:
                     self._heard = self._inlet.scheduler.awake()
                 self._under_way += 1
+                self._untried += number not in delivery.failures
                 self._sent.value += 1
             numbers.popleft()
         return True
@@ -212,8 +215,9 @@ class KafkaProducerRun(SinkPeer):
             self._waiting.extend(again)
         self.sink.wake()
 
-    def _has_others(self) -> bool:
-        return bool(self._waiting or self._under_way)
+    def _has_untried(self) -> bool:
+        waiting = ((sending.delivery, number) for sending in self._waiting for number in sending.numbers)
+        return self._untried > 0 or any_untried(waiting)
 
     def _polled(self, error: BaseException | None) -> None:
         """The job is over, and no callback comes before the next one."""
@@ -242,6 +246,7 @@ class KafkaProducerRun(SinkPeer):
         """Takes the reports that came. True: a message was confirmed."""
         reports, self._reports = self._reports, []
         self._under_way -= len(reports)
+        self._untried -= sum(number not in delivery.failures for delivery, number, _, _ in reports)
         lone, taken = self._lone, 0
         for delivery, count in Counter(delivery for delivery, _, error, _ in reports if error is None).items():
             if delivery in self._held:  # otherwise it was given up

@@ -1,5 +1,5 @@
 """One connection to a broker. paho gets a connected socket, and reads and writes when the loop says that it is ready.
-So there are no threads, and all callbacks come on the loop. Only the TLS handshake blocks, on the scheduler's thread."""
+So there are no threads, and all callbacks come on the loop. Only the TLS handshake blocks, on a thread."""
 
 import asyncio
 import socket

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final, cast
 
 from paho.mqtt.client import Client
@@ -23,6 +24,7 @@ from walflow.net import (
     NumberedMessage,
     Refusal,
     SentBlock,
+    any_untried,
 )
 
 KEYS: Final = ("topic", "retain", "content_type", "user_properties")
@@ -53,7 +55,7 @@ class MqttPublisherRun(SinkPeer):
         self._serving = False
         self._fruitless = FruitlessConnections(inlet)
         self._sent = self._unanswered = 0  # messages of a connection, and how many have no answer at its end
-        self._retries = MessageRetries(inlet, self.sink, self._send_again, self._has_others, topic=config.topic)
+        self._retries = MessageRetries(inlet, self.sink, self._send_again, self._has_untried, topic=config.topic)
         self._published = inlet.counter("messages_total")
         self._again = inlet.counter("retried_messages_total")
         inlet.gauge("connection_up", lambda: int(self._connection is not None))
@@ -212,8 +214,8 @@ class MqttPublisherRun(SinkPeer):
         self._again.value += len(messages)
         self.sink.wake()
 
-    def _has_others(self) -> bool:
-        return bool(self._waiting or self._under_way)
+    def _has_untried(self) -> bool:
+        return any_untried(chain(self._waiting, self._under_way.values()))
 
     def _outcome(self, message: NumberedMessage, refused: Refusal | None) -> None:
         sent, number = message

@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
 from walflow import Block, PeerSink, SinkPeer
 from walflow.errors import HandedBack
-from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, SentBlock
+from walflow.net import MessageRetries, NotConfirmed, NumberedMessage, SentBlock, any_untried
 from walflow.testing import MemoryInlet, VirtualScheduler
 
 
@@ -21,9 +22,14 @@ class Sink(SinkPeer):
         self.held: dict[SentBlock, None] = {}
         self.causes: list[type[NotConfirmed] | None] = []
         PeerSink(self.inlet, self, gathers=False)
-        self.retries = MessageRetries(self.inlet, self.sink, self.again, lambda: bool(self.waiting), topic="t")
+        self.retries = MessageRetries(
+            self.inlet, self.sink, self.again, lambda: any_untried(self.in_hand()), topic="t"
+        )
         self.sink.connected()
         self.inlet.serve(self.sink.accept)
+
+    def in_hand(self) -> list[NumberedMessage]:
+        return self.waiting
 
     def come(self, *payloads: bytes) -> None:
         self.inlet.give(self.inlet.lines_of(*payloads))
@@ -49,21 +55,46 @@ class Sink(SinkPeer):
 
     def send_messages(self) -> None:
         while self.waiting and not self.retries.waits:
-            message = sent, number = self.waiting.pop(0)
-            self.sent.append(sent.messages[number])
-            if sent.messages[number] in self.refuses:
-                refusal = self.retries.failed(message, "not now")
-                if refusal is None:
-                    continue
-                self.causes.append(refusal[0])
-                sent.refused[number] = refusal
-            else:
-                self.retries.took(1)
-                self.retries.passed()
-            sent.left -= 1
-            if not sent.left:
-                del self.held[sent]
-                sent.settle(self.inlet)
+            self.outcome(self.waiting.pop(0))
+
+    def outcome(self, message: NumberedMessage) -> None:
+        sent, number = message
+        self.sent.append(sent.messages[number])
+        if sent.messages[number] in self.refuses:
+            refusal = self.retries.failed(message, "not now")
+            if refusal is None:
+                return
+            self.causes.append(refusal[0])
+            sent.refused[number] = refusal
+        else:
+            self.retries.took(1)
+            self.retries.passed()
+        sent.left -= 1
+        if not sent.left:
+            del self.held[sent]
+            sent.settle(self.inlet)
+
+
+ANSWERS: Final = 15.0  # seconds until a SlowSink's peer does
+
+
+class SlowSink(Sink):
+    """Several messages are under way."""
+
+    def __init__(self, *refuses: bytes) -> None:
+        self.under_way: list[NumberedMessage] = []
+        super().__init__(*refuses)
+
+    def in_hand(self) -> list[NumberedMessage]:
+        return [*self.waiting, *self.under_way]
+
+    def send_messages(self) -> None:
+        while self.waiting and not self.retries.waits:
+            self.under_way.append(self.waiting.pop(0))
+            self.scheduler.call_later(ANSWERS, self.answer)
+
+    def answer(self) -> None:
+        self.outcome(self.under_way.pop(0))
 
 
 def test_the_first_failure_stops_all_so_the_order_is_kept() -> None:
@@ -114,6 +145,20 @@ def test_a_bad_event_that_fails_as_others_are_taken_does_not_stop_the_sources_fo
     assert sink.inlet.breaker is None or sink.inlet.half_opened
     assert [failed for failed, _ in sink.inlet.failed] == [b"bad\n"], "its source has it back"
     sink.come(b"1")
+    assert (sink.inlet.acked, sink.inlet.breaker) == ([b"1\n"], None)
+
+
+def test_two_bad_events_do_not_count_as_others_for_each_other() -> None:
+    """Always one of them is under way as the other one fails."""
+    sink = SlowSink(b"bad", b"worse")
+    sink.come(b"bad")
+    sink.scheduler.advance(ANSWERS / 2)
+    sink.come(b"worse")
+    sink.scheduler.advance(20 * ANSWERS)
+    assert {failed for failed, _ in sink.inlet.failed} == {b"bad\n", b"worse\n"}, "their source has them back"
+    assert sink.inlet.half_opened
+    sink.come(b"1")
+    sink.scheduler.advance(ANSWERS)
     assert (sink.inlet.acked, sink.inlet.breaker) == ([b"1\n"], None)
 
 

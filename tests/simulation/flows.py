@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from tests.simulation.kafka_cluster import StoryKafkaConsumer, StoryKafkaProducer
+from walflow import Connector
 from walflow.cli.promises import promises
 from walflow.plan import Assembly, load
 from walflow.registry import connectors
@@ -227,7 +228,7 @@ deploy flow main;
 
 
 FLOWS: Final = 256  # that are kept compiled
-OURS: Final = {
+OURS: Final[Mapping[str, type[Connector]]] = {
     "client": Clients,
     "peer": Peers,
     "table": Tables,

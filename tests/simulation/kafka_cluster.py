@@ -28,7 +28,7 @@ from walflow.testing.simulation.loop import SimulatedLoop
 from walflow.testing.simulation.strands import Strand, strand
 
 TOPIC: Final = "events"
-PARTITIONS: Final = 3
+PARTITIONS: Final = 4
 SESSION: Final = 45.0  # seconds of silence until a member is out (session.timeout.ms)
 COMMITS: Final = 5.0  # seconds between two commits of what is stored (auto.commit.interval.ms)
 BEATS: Final = 3.0  # seconds (heartbeat.interval.ms)
@@ -84,9 +84,9 @@ class KafkaTopic:
     def __repr__(self) -> str:
         return f"<KafkaTopic, {[*map(len, self.messages)]} messages, {self.committed} committed>"
 
-    def put(self, value: bytes) -> bool:
+    def put(self, payload: bytes) -> bool:
         """True: it has it."""
-        self.messages[self.dice.randrange(PARTITIONS)].append(value)
+        self.messages[self.dice.randrange(PARTITIONS)].append(payload)
         self.stir()
         return True
 
@@ -145,9 +145,7 @@ class KafkaTopic:
         self._rebalancing = False
         self.generation += 1
         count = len(self.members)
-        self.assigned = {
-            member: [*range(PARTITIONS)][at::count] for at, member in enumerate(self.members)
-        }
+        self.assigned = {member: [*range(PARTITIONS)][at::count] for at, member in enumerate(self.members)}
         self.stir()
 
     def _beat(self) -> None:
@@ -417,7 +415,7 @@ class KafkaCluster:
     def topic(self, host: str) -> KafkaTopic:
         machine = self.machine
         if host not in self._topics:
-            up = lambda: not machine.net.route(host).down  # noqa: E731
+            up = lambda: not machine.net.route(host).down
             self._topics[host] = KafkaTopic(machine.loop, machine.dice, up)
         return self._topics[host]
 

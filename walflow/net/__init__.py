@@ -24,7 +24,7 @@ from walflow.net.fruitless import EndsEach, FruitlessConnections
 from walflow.net.handed_on import hand_on
 from walflow.net.keys import BearerToken, ReconnectKeys, TcpOptions, TlsToPeer
 from walflow.net.listener import Listener
-from walflow.net.message_retries import MessageRetries, NumberedMessage
+from walflow.net.message_retries import MessageRetries, NumberedMessage, any_untried
 from walflow.net.needs import to_listen, to_make_socket, to_reach, to_reach_one, to_reach_socket, to_read
 from walflow.net.over_tcp import Exposed, TcpListening, host_and_port
 from walflow.net.peer import Peer
@@ -101,6 +101,7 @@ __all__ = [
     "WhenWritten",
     "Writing",
     "acks_of",
+    "any_untried",
     "bearer",
     "check_brackets",
     "check_host",

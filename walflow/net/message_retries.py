@@ -5,7 +5,7 @@ counts. If others are taken meanwhile, the message may be to blame: it waits alo
 its event fails. Then its source decides.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -21,23 +21,29 @@ PATIENCE: Final = 3  # waits in a row after which something new is asked for, an
 NumberedMessage = tuple[SentBlock, int]  # and its place in the block
 
 
+def any_untried(messages: Iterable[NumberedMessage]) -> bool:
+    """Whether one of them has not failed yet."""
+    return any(number not in sent.failures for sent, number in messages)
+
+
 class MessageRetries:
     """`sink`: whose messages they are. `again`: takes messages that are to be sent, before all others or behind
-    them. `has_others`: whether the sink has anything else in hand. `peer`: for the log line."""
+    them. `has_untried`: whether the sink has anything in hand that has not failed, and may show that the peer takes
+    something. `peer`: for the log line."""
 
     def __init__(
         self,
         inlet: Inlet,
         sink: PeerSink,
         again: Callable[[Sequence[NumberedMessage], bool], None],
-        has_others: Callable[[], bool],
+        has_untried: Callable[[], bool],
         **peer: object,
     ) -> None:
         self.waits = False  # nothing is to be sent
         self._inlet = inlet
         self._sink = sink
         self._again = again
-        self._has_others = has_others
+        self._has_untried = has_untried
         self._peer = peer
         self._backoff = Backoff(0.1, 10.0)  # of one that waits alone
         self._rounds = Rounds(Backoff(0.1, 10.0))  # waits without anything taken
@@ -77,7 +83,7 @@ class MessageRetries:
         if failures.counted >= ATTEMPTS:
             return NotConfirmed, f"{reason} ({failures.tries} times, and others were taken)"
         alone = failures.counted > 0
-        still = alone and not is_suspect and not self._has_others()
+        still = alone and not is_suspect and not self._has_untried()
         if self._inlet.upstream.behind_log and (self._asked or still):
             self._ask()
             return NothingElse, reason  # its source may send no more before it has these back
@@ -129,7 +135,7 @@ class MessageRetries:
         kept, self._kept = self._kept, []
         if self._inlet.upstream.replaceable:
             self.restore()  # the next event is to show whether it can be sent
-        elif self._rounds.row >= PATIENCE and not self._has_others():
+        elif self._rounds.row >= PATIENCE and not self._has_untried():
             self._ask()
         self._send(kept)
 
