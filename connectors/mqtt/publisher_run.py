@@ -13,7 +13,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from connectors.mqtt.connection import MqttConnection, keep_connected, new_properties
 from connectors.mqtt.publisher import MqttPublisherKeys
-from connectors.mqtt.settings import check_topic
+from connectors.mqtt.settings import MqttAway, check_topic
 from walflow import Block, Inlet, PeerSink, SinkPeer, WalflowError
 from walflow.net import (
     Contexts,
@@ -76,7 +76,7 @@ class MqttPublisherRun(SinkPeer):
     def _disconnected(self, reason: str) -> None:
         ends_each = self._fruitless.ended(self._sent, self._unanswered)
         self._sent = self._unanswered = 0
-        self.sink.lost(NotConfirmed(reason))
+        self.sink.lost(MqttAway(reason))
         if ends_each:
             self.sink.fail_all(EndsEach(reason))
 

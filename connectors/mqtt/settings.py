@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from walflow import Need, Traits, WalflowError
+from walflow import Need, PeerAway, Traits
 from walflow.net import (
     AtUrl,
     ClientTls,
@@ -23,7 +23,7 @@ from walflow.net import (
 LONGEST_TOPIC: Final = 65535  # bytes
 
 
-class MqttAway(WalflowError):
+class MqttAway(PeerAway):
     """The broker cannot be used now. The line says why."""
 
 

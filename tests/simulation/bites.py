@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from unittest.mock import patch
 
 import typer
+from paho.mqtt.client import Client
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +25,11 @@ from connectors.file.follow.sent import NO_SLOT, Sent, SentOffsets, SentSlot
 from connectors.http.client_run import HttpAnswer
 from connectors.http.delivery import RequestOutcome
 from connectors.http.keys import KeyWindow
+from connectors.kafka.consumer_run import KafkaConsumerRun
+from connectors.kafka.producer_run import KafkaProducerRun
+from connectors.mqtt.connection import HoldingClient
+from connectors.mqtt.publisher_run import MqttPublisherRun
+from connectors.mqtt.subscriber_run import MqttSubscriberRun
 from connectors.spark.consumers import Consumers
 from connectors.spark.serve.ranges import LogRanges
 from connectors.tcp import client as tcp_client
@@ -40,6 +46,7 @@ from walflow.errors import DiskFull
 from walflow.event import Block
 from walflow.handover import HandedConnection, HandedLocks, Handover
 from walflow.lock import HeldDirectory, LockFile
+from walflow.net import MessageRetries
 from walflow.net.acks import WhenEchoed, WhenWritten
 from walflow.net.peer import Peer
 from walflow.net.server import StreamServer
@@ -96,6 +103,33 @@ def _joined(right: Callable[..., None], receipt: Receipt, part: Receipt, *link: 
     part.cause = None
     part._failed = None
     right(receipt, part, *link)
+
+
+def _acks_at_once(right: Callable[..., None], run: Any, messages: Any, refused: str = "") -> None:
+    right(run, messages, refused)
+    for message in messages:
+        if message.mid in run._unacked:
+            run._answer(message)
+
+
+async def _forgets_unanswered(right: Callable[..., Any], run: Any, *given: Any) -> str:
+    try:
+        reason: str = await right(run, *given)
+    finally:
+        for sent, number in [*run._waiting]:
+            run._outcome((sent, number), None)
+        run._waiting.clear()
+    return reason
+
+
+def _stores_at_once(right: Callable[..., None], run: Any, partition: Any, messages: Any) -> None:
+    right(run, partition, messages)
+    partition.acked = messages[-1].offset() + 1
+    run._advanced(partition)
+
+
+def _no_error(right: Callable[..., None], run: Any, delivery: Any, number: int, _error: object, message: Any) -> None:
+    right(run, delivery, number, None, message)
 
 
 def _gives_back(window: SendWindow, size: int) -> None:
@@ -311,6 +345,21 @@ FAULTS: Final[dict[str, Fault]] = {
     "an event that fills a log alone never counts": instead(Sender, "_holds_up", false),
     "a job's error is lost": instead(LoopScheduler, "_done", _loses_errors),
     "what one output of a round robin failed is settled": instead(roundrobin._RoundRobin, "_settled", _settled_there),
+}
+
+
+FAULTS |= {
+    "a message of MQTT that is refused counts as published": instead(
+        HoldingClient, "_handle_pubrec", Client._handle_pubrec
+    ),
+    "a message of MQTT is acked as it comes": around(MqttSubscriberRun, "_hold", _acks_at_once),
+    "what MQTT has not answered is not sent again": around(MqttPublisherRun, "_one_connection", _forgets_unanswered),
+    "an offset of Kafka is stored as its message is read": around(KafkaConsumerRun, "_hold", _stores_at_once),
+    "a message that Kafka refuses counts as taken": around(KafkaProducerRun, "_on_report", _no_error),
+    "a sink of messages never asks for others": instead(MessageRetries, "_ask", nothing),
+    "bad messages count as others for each other": instead(
+        KafkaProducerRun, "_has_untried", lambda run: bool(run._waiting or run._under_way)
+    ),
 }
 
 

@@ -125,5 +125,22 @@ DIRECTED: Final[Mapping[str, Story]] = {
     "a job's error is lost": Story(
         LOG._replace(door="tcp"), (Step("wait", 0.9), Step("full", 100.0), Step("wait", 2.4)), events=MANY, pad=100
     ),
+    "a message of MQTT that is refused counts as published": Story(
+        LETTERS._replace(exits=("mqtt two", "story")), (), poison=(7,)
+    ),
+    "a message of MQTT is acked as it comes": Story(NO_LOG._replace(door="mqtt"), (*troubled("silent"), *KILLS)),
+    "what MQTT has not answered is not sent again": Story(LOG._replace(exits=("mqtt", "story")), LOST_ANSWERS),
+    "an offset of Kafka is stored as its message is read": Story(
+        NO_LOG._replace(door="kafka"),
+        (Step("wait", 6.0), Step("silent", 0.0, NEAR), Step("wait", 8.0), Step("kill")),
+        events=MANY,
+    ),
+    "a message that Kafka refuses counts as taken": Story(
+        LETTERS._replace(exits=("kafka", "story")), (), poison=(7,)
+    ),
+    "a sink of messages never asks for others": Story(LETTERS._replace(exits=("kafka", "story")), (), chokes=(7,)),
+    "bad messages count as others for each other": Story(
+        LETTERS._replace(exits=("kafka", "story"), clients=2), (), chokes=(33,)
+    ),
     "what one output of a round robin failed is settled": Story(LOG._replace(pipeline="robin"), BUSY),
 }

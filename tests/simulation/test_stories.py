@@ -120,3 +120,9 @@ def test_a_copy_is_known_although_the_file_was_cut_and_renamed_between_two_looks
     """Its name begins as the one that the file had before."""
     shape = Shape(("apart",), "all", err=False, chunk=65536, chunks=8, door="follow", exits=("file", "spark"))
     tell(Story(shape, (Step("wait", 0.5),), 9760, 13))
+
+
+def test_a_good_event_is_not_given_up_because_a_bad_one_ended_its_connection() -> None:
+    """Both were under way to a broker of MQTT, and both had failed before."""
+    shape = Shape(("apart",), "robin", err=True, attempts=1, chunks=2, door="kafka", exits=("mqtt", "mqtt two"))
+    tell(Story(shape, (), 915, 21, chokes=(3,)))

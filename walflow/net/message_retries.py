@@ -11,7 +11,7 @@ from typing import Final
 
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
-from walflow.net.sent_block import NotConfirmed, NothingElse, Refusal, SentBlock
+from walflow.net.sent_block import NoneConfirmed, NotConfirmed, NothingElse, Refusal, SentBlock
 from walflow.outage import NO_BLAME, Rounds
 from walflow.sinks import PeerSink
 
@@ -119,7 +119,7 @@ class MessageRetries:
         if not self.triggered:
             self._inlet.log.warning("cannot deliver", **self._peer, reason=reason)
         self._reason = reason
-        self._sink.refuses(NotConfirmed(reason))
+        self._sink.refuses(NoneConfirmed(reason))
 
     def restore(self) -> None:
         self._asked = False
