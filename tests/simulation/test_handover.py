@@ -81,3 +81,13 @@ def test_what_is_told_to_stop_as_it_leaves_drains_as_at_any_stop(chance: int) ->
     stopped = [line for line in teller.lines if line["event"] == "stopped"]
     assert [line["left"] for line in stopped] == [0]
     assert not [line for line in teller.lines if line["event"] == "drain ended early"]
+
+
+def test_a_client_whose_events_wait_in_the_first_of_two_logs_is_not_handed_on() -> None:
+    """Their echoes would have come to nobody, and those of its next events before them."""
+    shape = Shape(("apart", "apart"), "dedupe", err=True, chunks=2, door="tcp", exits=("spark", "tcp"))
+    steps = (
+        *(Step("wait", 0.012), Step("full"), Step("wait", 0.062)),
+        *(Step("reload"), Step("until", 0.0, "switching"), Step("wait", 2.106)),
+    )
+    tell(Story(shape, steps, 15678, 44))

@@ -94,9 +94,13 @@ class _Kept:
         return "; ".join(told)
 
     def owed(self) -> frozenset[str]:
-        """The sinks for which events wait."""
+        """The sinks for which events wait, also in a log before the last one."""
         left = [source for _, source in self._sources() if _unsettled(source)]
-        return frozenset(nodes.sink.name for source in left for nodes in self._reached(source))
+        found = [nodes for source in left for nodes in self._sinks(source)]
+        for nodes in found:  # it grows meanwhile
+            for source in nodes.source.lanes.values() or [nodes.source]:
+                found += [each for each in self._sinks(source) if each not in found]
+        return frozenset(nodes.sink.name for nodes in found)
 
     def _sources(self) -> list[tuple[ConnectorNodes, SourceNode]]:
         """The sources of the connectors, or their lanes. Not those of answers: an event is unsettled until its answer
