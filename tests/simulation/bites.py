@@ -345,10 +345,6 @@ FAULTS: Final[dict[str, Fault]] = {
     "an event that fills a log alone never counts": instead(Sender, "_holds_up", false),
     "a job's error is lost": instead(LoopScheduler, "_done", _loses_errors),
     "what one output of a round robin failed is settled": instead(roundrobin._RoundRobin, "_settled", _settled_there),
-}
-
-
-FAULTS |= {
     "a message of MQTT that is refused counts as published": instead(
         HoldingClient, "_handle_pubrec", Client._handle_pubrec
     ),
