@@ -229,7 +229,7 @@ def overwritten(view: View, disk: Disk | None = None) -> list[RepairStep]:
     directory = Directory(view.directory.path, disk or world.disk())
     steps = [_copy_aside(directory, name, 0, "holds no sound record and will go") for name in removed(view)]
     tail = view.chunks[-1] if view.chunks and view.found.recovery.torn_bytes else None
-    if tail is not None and os.stat(directory.file(tail.name)).st_size > tail.end:
+    if tail is not None and directory.disk.status(directory.file(tail.name)).size > tail.end:
         steps.append(_copy_aside(directory, tail.name, tail.end, "was never finished and will be cut"))
     if _is_plain(directory.file("meta")) and unpack_meta(_begin(directory, "meta", META.size + 4)) is None:
         steps.append(_copy_aside(directory, "meta", 0, "is not sound and will be written again"))
@@ -321,7 +321,7 @@ def _renew_chunk(directory: Directory, name: str) -> None:
 
 
 def _copy_aside(directory: Directory, name: str, offset: int, why: str, size: int = 0) -> RepairStep:
-    size = size or os.stat(directory.file(name)).st_size - offset
+    size = size or directory.disk.status(directory.file(name)).size - offset
     words = f"{directory.file(name)} {why}: copy its {size} bytes from byte {offset} on to {FOLDER}/"
     return RepairStep(words, lambda: _copy_as_it_is(directory, name, offset, size))
 
@@ -445,7 +445,7 @@ def _sort(directory: Directory) -> _Files:
             files.newer.append(_newer(directory, name))
             continue
         if found is not None:
-            size = os.stat(directory.file(name)).st_size
+            size = directory.disk.status(directory.file(name)).size
             files.chunks.setdefault(found[0], {})[name] = size
     for offset in (0, SLOT):
         slot = unpack_slot(_begin(directory, "cursor", SLOT, offset))
