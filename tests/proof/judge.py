@@ -332,7 +332,7 @@ def without_the_newest(files: Mapping[str, Kept], path: str, *, emptied: bool) -
 
 
 def within_budget(log: Log, disk: MemoryDisk) -> None:
-    on_disk = charged(disk, log.directory.path)
+    on_disk = charged(disk, log.directory.path) - log.history.bytes  # which has a bound of its own
     # A relaxed log does not sync the cut of a chunk that made room, so it may have its size back after a power cut.
     # It was cut for want of room for the next record, so by less than that one has: together, by less than all
     # records.

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from tests.proof.judge import Broken, LogPromises, positions, reported
 from tests.proof.proof import USUAL, Effort, Story
-from tests.proof.stories import PATH, SHAPES, Life, Once
+from tests.proof.stories import PATH, SHAPES, Life, Once, retaining
 from walflow.errors import FailStop
 from walflow.testing.disk import MemoryDisk, PowerCut, SimulatedDisk
 from walflow.wal import Log, LogOptions
@@ -216,6 +216,8 @@ class Laned:
         options = LogOptions(PATH, *dice.choice(SHAPES), cache_bytes=dice.choice((0, 3000)))
         if self.kind == "laned, relaxed":
             options = options._replace(sync=dice.choice(("interval", "never")))
+        if seed % 4 == 1:
+            options = retaining(options, seed)
         life = self._life = LanedLife(
             self.disk, options, dice, FLOWS[1] if regroups else dice.choice(FLOWS[:3]), open_log, regroups=regroups
         )

@@ -708,7 +708,7 @@ def _refuses(life: Life, what: str) -> None:
 
 def _newer(data: bytes, size: int) -> bytes:
     """The version, in front of its checksum, that much behind which it stands."""
-    fields = data[:8] + b"\2\0" + data[10 : size - 4]
+    fields = data[:8] + b"\3\0" + data[10 : size - 4]
     return fields + CHECKSUM.pack(crc(0, fields)) + data[size:]
 
 

@@ -167,6 +167,14 @@ class Life:
         self._log = self._reader = self.flying = None
 
 
+def retaining(options: LogOptions, seed: int) -> LogOptions:
+    """With a history. Its dice are its own, so that the other stories stay what they are."""
+    dice = Random(seed)
+    return options._replace(
+        retain_bytes=dice.choice((1, 2000, 20_000, 1 << 30)), retain_ns=dice.choice((None, None, 1, 10**9, 10**18))
+    )
+
+
 class Generated:
     """`steps` steps that the seed chooses, at sizes around every edge there is."""
 
@@ -183,6 +191,8 @@ class Generated:
         options = LogOptions(PATH, *shape, cache_bytes=dice.choice((0, 3000)))
         if seed % 6 == 4:
             options = options._replace(sync=dice.choice(("interval", "never")))
+        if seed % 4 == 1:
+            options = retaining(options, seed)
         self._life = Life(self.disk, options, dice, open_log)
         self._steps = steps
         self._acts: list[Callable[[], object]] = [

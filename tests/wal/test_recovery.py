@@ -291,7 +291,7 @@ def test_two_logs_in_one_directory_without_meta_are_refused(
 
 def newer(head: bytes) -> bytes:
     """A head of a file as the next version writes it: the version stands behind the magic, a checksum at the end."""
-    fields = head[:8] + (2).to_bytes(2, "little") + head[10 : -CHECKSUM.size]
+    fields = head[:8] + (3).to_bytes(2, "little") + head[10 : -CHECKSUM.size]
     return fields + CHECKSUM.pack(crc(0, fields))
 
 

@@ -104,7 +104,7 @@ class Checkpoints:
         self._log.checkpointed(checkpoint)
         self.low, self._newer_low = self._newer_low, self._writing_low
         self._on_space()
-        if self._wanted:
+        if self._wanted or self._log.history.overflows:
             self._write()
         elif self._delay < inf and self._timer is None:
             self._begin_delay()

@@ -14,6 +14,7 @@ from walflow.wal.directory import Directory
 from walflow.wal.format import (
     BEGINS,
     CHUNK_START,
+    NO_STAMP,
     RELAXED,
     ChunkHeader,
     chunk_name,
@@ -47,6 +48,7 @@ class Chunk:
         "reserved",
         "salt",
         "seed",
+        "since_ns",
         "skipped",
         "spare",
         "synced",
@@ -63,6 +65,7 @@ class Chunk:
         self.seed = chunk_seed(uuid, header.first, header.salt)
         self.name = chunk_name(header.first)
         self.last = header.first - 1
+        self.since_ns = NO_STAMP  # of its first record, if it is known
         self.end = CHUNK_START
         self.synced = 0
         self.capacity = capacity

@@ -6,7 +6,7 @@ a bad sector or a flipped bit takes one slot, the log never misses a file that w
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -111,12 +111,15 @@ class Checkpoint:
         spares: dict[Chunk, str],
         arrivals: Flushing | None,
         marks: Flushing | None,
+        kept: Sequence[Chunk],
     ) -> None:
         self._directory = directory
         self._fd = fd
         self._uuid = uuid
-        self._slots = [slot, slot._replace(generation=slot.generation + 1)] if both or dropped else [slot]
+        again = both or dropped or kept
+        self._slots = [slot, slot._replace(generation=slot.generation + 1)] if again else [slot]
         self.dropped = dropped
+        self.kept = kept  # that go over to the history once the cursor says that they are acked
         self.spares = spares  # those to be kept for reuse, and the name they get
         self._arrivals = arrivals
         self._marks = marks
@@ -179,13 +182,14 @@ class CursorFile:
         spares: dict[Chunk, str],
         arrivals: Flushing | None = None,
         marks: Flushing | None = None,
+        kept: Sequence[Chunk] = (),
         *,
         force: bool,
     ) -> Checkpoint | None:
         """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `arrivals`:
         what the log has of logs upstream, to be stored before a chunk is deleted. `marks`: what lanes have acked
         beyond the cursor, to be stored once it is."""
-        if not force and not dropped and slot == self._said and arrivals is None and marks is None:
+        if not (force or dropped or kept) and slot == self._said and arrivals is None and marks is None:
             return None
         self._said = slot
         self.running = checkpoint = Checkpoint(
@@ -198,6 +202,7 @@ class CursorFile:
             spares=spares,
             arrivals=arrivals,
             marks=marks,
+            kept=kept,
         )
         self._generation = checkpoint.generation
         return checkpoint

@@ -17,6 +17,7 @@ from walflow_kernel import log_records
 crc: Callable[[int, bytes], int] = google_crc32c.extend  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 VERSION: Final = 1
+WITH_HISTORY: Final = 2  # of `meta`: a walflow that knows no history would delete it
 
 CHUNK_MAGIC: Final = b"WALFLOW1"
 CHUNK_HEADER: Final = struct.Struct("<8s HH I 16s QQ I QQ I I")
@@ -134,8 +135,20 @@ def unpack_chunk_header(data: bytes) -> tuple[bytes, ChunkHeader] | None:
     return None
 
 
-def pack_meta(uuid: bytes) -> bytes:
-    fields = META.pack(META_MAGIC, VERSION, 0, uuid, 0)
+def first_stamp(uuid: bytes, header: ChunkHeader, data: bytes) -> int:
+    """When the first record of a chunk came in, from what stands behind the chunk's header. NO_STAMP: there is no
+    sound one."""
+    fields = data[: RECORD_HEADER.size]
+    if len(data) < RECORD_START or fields[:4] != SYNC:
+        return NO_STAMP
+    sound = CHECKSUM.pack(crc(chunk_seed(uuid, header.first, header.salt), fields))
+    if data[RECORD_HEADER.size : RECORD_START] != sound:
+        return NO_STAMP
+    return RecordHeader(*RECORD_HEADER.unpack(fields)).ingest_ns
+
+
+def pack_meta(uuid: bytes, *, history: bool = False) -> bytes:
+    fields = META.pack(META_MAGIC, WITH_HISTORY if history else VERSION, 0, uuid, 0)
     return fields + CHECKSUM.pack(crc(0, fields))
 
 
@@ -145,9 +158,15 @@ def unpack_meta(data: bytes) -> bytes | None:
     if len(data) < META.size + CHECKSUM.size or data[:8] != META_MAGIC or not _sound(data):
         return None
     _, version, _, uuid, _ = META.unpack_from(data)
-    if version != VERSION:
+    if version not in (VERSION, WITH_HISTORY):
         raise NewerVersion
     return bytes(uuid)
+
+
+def has_history(meta: bytes) -> bool:
+    """Whether a directory with this sound `meta` may hold chunks that are acked and kept."""
+    version: int = META.unpack_from(meta)[1]
+    return version == WITH_HISTORY
 
 
 class Slot(NamedTuple):

@@ -57,10 +57,11 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
+from walflow.wal.history import History
 from walflow.wal.log_time import LogTime
 from walflow.wal.mark_file import MarkFile
 from walflow.wal.marks import Mark
-from walflow.wal.opening.recovery import Recovery, recover
+from walflow.wal.opening.recovery import Recovery, recover, write_meta
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
 from walflow.wal.space import Space
@@ -78,7 +79,9 @@ class LogOptions(NamedTuple):
     it is the budget: chunks and spares on disk never have more bytes. `cache_bytes` limits the newest records in
     memory.
     `sync`: whether a commit waits for the disk, a later `Log.sync` syncs it, or only the close of the log does.
-    `gives_up`: what the disk cannot read is lost, because an operator has said so."""
+    `retain_bytes`: how much of what is acked is kept beside the budget, the newest; 0: nothing. `retain_ns`: no
+    longer than that; None: no limit. `gives_up`: what the disk cannot read is lost, because an operator has said
+    so."""
 
     path: str
     chunk_size: int = 64 << 20
@@ -86,6 +89,8 @@ class LogOptions(NamedTuple):
     cache_bytes: int = 8 << 20
     sync: Literal["always", "interval", "never"] = "always"
     gives_up: bool = False
+    retain_bytes: int = 0
+    retain_ns: int | None = None
 
 
 class Dropped(NamedTuple):
@@ -114,6 +119,7 @@ class Log:
         self.block_cap = min(BLOCK_CAP, self.budget // 16)
         self.window = min(WINDOW, self.budget // 4)
         self.cache = Cache(options.cache_bytes)
+        self.history = History(options.retain_bytes, options.retain_ns)
         self._unsynced = Unsynced(self.directory, MODES[options.sync])
         self.relaxed = self._unsynced.relaxed
         self._readers: list[Reader] = []
@@ -143,12 +149,14 @@ class Log:
         self.time = LogTime(self._clock, found.last_ns)
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self.space.occupy(self.chunks)
+        self._keep(self._acked_chunks())
         self._losses: Losses = found.losses
         self._mark_file = MarkFile(self.directory, self._uuid)
         self._arrivals = UpstreamPositions(self.directory, self._uuid)
         self._remembers = False
         self._unread = True
         try:
+            self._say_history(said=found.history)
             self._mark_file.read(found.known)
             self._arrivals.read(found.known)
             if not found.settled or self.relaxed:
@@ -160,6 +168,18 @@ class Log:
         except BaseException:
             self.abandon()
             raise
+
+    def _say_history(self, *, said: bool) -> None:
+        """Before anything is kept, and once nothing is: an older walflow deletes what is acked."""
+        has = self.history.keeps or any(chunk.last <= self.low for chunk in self.chunks)
+        if self.history.keeps and not said:
+            try:
+                write_meta(self.directory, self._uuid, history=True)
+            except DiskFull:  # then nothing is kept, until the next start
+                self.history = History(0, None)
+        elif said and not has:
+            with suppress(DiskFull):
+                write_meta(self.directory, self._uuid)
 
     def __repr__(self) -> str:
         return (
@@ -239,6 +259,8 @@ class Log:
             ingest_ns = time.stamp(ingest_ns)
         else:
             time.last_ns = ingest_ns
+        if roll:
+            chunk.since_ns = ingest_ns
         body_crc = crc(crc(seed, tag), payload)
         header = _pack_header(SYNC, length, position, ingest_ns, commit.number, count, 0, len(tag), body_crc)
         slices = part.slices
@@ -409,16 +431,16 @@ class Log:
         running. `short`: room is wanted for events, so no file is made for marks."""
         if self._cursor.running is not None:
             return None
-        if force and self._unread and not self._arrivals.missing:
-            dropped: list[Chunk] = []  # their tags are still to be read, or will be at the next start
-        else:
+        dropped: list[Chunk] = []
+        kept: Sequence[Chunk] = ()
+        if not (force and self._unread and not self._arrivals.missing):  # otherwise their tags are still to be read
             self._unread = False
-            dropped = self._droppable()
+            dropped, kept = self._droppable()
         saves = self.acked.lanes and not (short and self._mark_file.missing)
         marks = self._mark_file.save(self.acked.lanes, self.acked.changes) if saves else None
         arrivals = self._arrivals.save(self.durable, wanted=force or bool(dropped)) if self._remembers else None
-        spares = self.space.choose_spares(dropped)
-        return self._cursor.checkpoint(self._slot(), dropped, spares, arrivals, marks, force=force)
+        spares = self.space.choose_spares(dropped, kept=self.history.keeps)
+        return self._cursor.checkpoint(self._slot(), dropped, spares, arrivals, marks, kept, force=force)
 
     def _slot(self) -> Slot:
         sync, written = self._unsynced.mode, self.durable
@@ -435,7 +457,10 @@ class Log:
         if checkpoint is not self._cursor.running or not checkpoint.flushed:
             raise ValueError(f"{checkpoint!r} is not what was flushed")
         self._cursor.running = None
-        self.space.free(checkpoint.dropped, checkpoint.spares)
+        self.space.free(checkpoint.dropped, checkpoint.spares, kept=self.history.keeps)
+        if self.history.keeps:
+            self.history.left(checkpoint.dropped)
+            self._keep(checkpoint.kept)
         if self._unsynced.full:
             self._close_full()
 
@@ -444,10 +469,10 @@ class Log:
         room after the next checkpoint. Empty: enough chunks are being deleted already, or the next chunk is not
         durable yet."""
         needed = CHUNK_START + record_size(tag_bytes + payload_bytes)
-        leaving = self._cursor.running.dropped if self._cursor.running is not None else []
+        leaving = self._cursor.running.dropped if self._cursor.running is not None and not self.history.keeps else []
         room = self.space.room(self._tail) + sum(chunk.capacity for chunk in leaving)
         dropped: list[Dropped] = []
-        for chunk in self.chunks:
+        for chunk in self.chunks[self.history.count :]:
             if room >= needed or chunk.last > self.durable:
                 break
             if chunk.last > self.low:
@@ -467,25 +492,55 @@ class Log:
         self.dropped_bytes += dropped.bytes
         return dropped
 
-    def _droppable(self) -> list[Chunk]:
-        """The chunks at the front whose events are all acked. The last chunk is included only if its space is needed
-        or half of it is used: otherwise a new chunk would cost more than it saves."""
+    def _droppable(self) -> tuple[list[Chunk], Sequence[Chunk]]:
+        """The chunks at the front whose events are all acked: those that are deleted, and those that go over to the
+        history. The last chunk is included only if its space is needed or half of it is used: otherwise a new chunk
+        would cost more than it saves."""
         tail = self._tail
-        if tail is not None and tail.last <= self.low and (self.space.pressed or tail.end >= tail.capacity // 2):
+        if tail is not None and tail.last <= self.low and self._is_worth_ending(tail):
             if self.relaxed:
                 self._unsynced.full.append(tail)
             else:
                 tail.close(self.disk)
             self.space.end(tail)
             self._tail = None
-        count = 0
+        acked = self._acked_chunks()
+        if self.history.keeps:
+            kept, size = acked, sum(chunk.capacity for chunk in acked)
+            count = self.history.leaves(self.chunks, size, self.time.last_ns, self.time.now_ns())
+        else:
+            kept, count = (), len(acked)
+        dropped = self.chunks[:count]
+        del self.chunks[:count]
+        return dropped, kept
+
+    def _is_worth_ending(self, tail: Chunk) -> bool:
+        if self.space.pressed:
+            return True
+        if self.history.keeps:  # it goes nowhere
+            return self.history.is_too_old(self.time.last_ns, self.time.now_ns())
+        return tail.end >= tail.capacity // 2
+
+    def _acked_chunks(self) -> Sequence[Chunk]:
+        """At the front, behind the history."""
+        first = count = self.history.count
         while (
             count < len(self.chunks) and self.chunks[count].last <= self.low and self.chunks[count] is not self._tail
         ):
             count += 1
-        dropped = self.chunks[:count]
-        del self.chunks[:count]
-        return dropped
+        return self.chunks[first:count]
+
+    def _keep(self, chunks: Sequence[Chunk]) -> None:
+        """They go over to the history: the cursor on disk says that they are acked. So the next start does the
+        same."""
+        if self.history.keeps:
+            for chunk in chunks:
+                self.space.keep(chunk)
+                self.history.add(chunk)
+
+    def make_room(self) -> bool:
+        """The disk is full: the oldest chunk of the history goes with the next checkpoint. False: there is none."""
+        return self.history.give_up_one()
 
     def close(self) -> None:
         """Closes the log, with a cursor that says what is durable. Records that were appended and not committed are

@@ -25,6 +25,7 @@ class Space:
         self._chunk_size = chunk_size
         self._sealed = 0  # bytes of the chunks that take no more records
         self._spares: list[str] = []
+        self._recharged: set[Chunk] = set()  # of the history, to become spares
         self._max_spares = max(1, min(SPARES, max_chunks // 8)) if self.preallocate else 0
 
     def occupy(self, chunks: list[Chunk]) -> None:
@@ -75,20 +76,33 @@ class Space:
         """Counts the chunk as sealed, with its whole capacity."""
         self._sealed += chunk.capacity
 
-    def choose_spares(self, dropped: list[Chunk]) -> dict[Chunk, str]:
-        """Those of the chunks that will be kept for reuse, and the name they get."""
+    def keep(self, chunk: Chunk) -> None:
+        """It is sealed, and goes over to the history, which has a bound of its own."""
+        self._sealed -= chunk.capacity
+        self.used -= chunk.capacity
+
+    def choose_spares(self, dropped: list[Chunk], *, kept: bool = False) -> dict[Chunk, str]:
+        """Those of the chunks that will be reused, and the name they get. `kept`: they were in the history, and are
+        charged now."""
         spares: dict[Chunk, str] = {}
         for chunk in dropped:
             if len(self._spares) + len(spares) >= self._max_spares:
                 break
             if chunk.is_whole and chunk.capacity == self._chunk_size:
+                if kept:
+                    if self.used + chunk.capacity > self.budget:
+                        break
+                    self.used += chunk.capacity
+                    self._recharged.add(chunk)
                 spares[chunk] = f"spare.{chunk.first:020d}"
         return spares
 
-    def free(self, dropped: list[Chunk], spares: dict[Chunk, str]) -> None:
-        """Gives back the chunks that were deleted. The spares stay charged."""
+    def free(self, dropped: list[Chunk], spares: dict[Chunk, str], *, kept: bool = False) -> None:
+        """Gives back the chunks that were deleted. The spares stay charged. `kept`: as above."""
         self._spares += spares.values()
         for chunk in dropped:
-            self._sealed -= chunk.capacity
-            if chunk not in spares:
+            if not kept:
+                self._sealed -= chunk.capacity
+            if chunk not in spares and (not kept or chunk in self._recharged):
                 self.used -= chunk.capacity
+        self._recharged.clear()

@@ -27,6 +27,7 @@ from walflow.wal.format import (
     SYNCED,
     NewerVersion,
     Slot,
+    has_history,
     pack_meta,
     unpack_meta,
     unpack_slot,
@@ -79,6 +80,7 @@ class Found:
     def __init__(self, directory: Directory, uuid: bytes, cursor: int, slots: list[Slot]) -> None:
         newest = max(slots, default=Slot(0, 0, 0))
         self.uuid = uuid
+        self.history = False  # whether the directory says that it may have one
         self.cursor = cursor  # descriptor
         self.generation = newest.generation
         self.acked = Marks(newest.low, newest.ranges)
@@ -115,11 +117,12 @@ def recover(directory: Directory) -> Found:
     cursor: int | None = None
     try:
         notes = _odd_filesystem(directory)
-        said = _read_meta(directory)  # before anything is written: a newer walflow's log stays as it is
+        said, history = _read_meta(directory)  # before anything is written: a newer walflow's log stays as it is
         sheets = survey(directory, notes)
         cursor, written = _open_cursor(directory)
         identity = said or _identify(directory, sheets, [log for log, _ in written], notes)
         found = Found(directory, identity, cursor, [slot for log, slot in written if log == identity])
+        found.history = history
         chunks = collect(directory, identity, sheets, notes)
         _without_cursor(found, chunks, notes)
         _read_tail(directory, found, chunks, _named(sheets, found, chunks))
@@ -203,24 +206,27 @@ def _identify(directory: Directory, sheets: list[Sheet], written: list[bytes], n
     return identity
 
 
-def _read_meta(directory: Directory) -> bytes | None:
-    """The log's uuid. None: the file is missing or damaged. Raises Unusable if a newer walflow has written it."""
+def _read_meta(directory: Directory) -> tuple[bytes | None, bool]:
+    """The log's uuid, and whether it may have a history. None: the file is missing or damaged. Raises Unusable if a
+    newer walflow has written it."""
     if "meta" not in directory.disk.names(directory.path):
-        return None
+        return None, False
     try:
         fd = directory.disk.open(directory.file("meta"))
     except OSError as error:
         raise directory.cannot_open("meta", error) from error
     try:
-        return unpack_meta(directory.read("meta", fd, META.size + 4, 0))
+        data = directory.read("meta", fd, META.size + 4, 0)
+        identity = unpack_meta(data)
+        return identity, identity is not None and has_history(data)
     except NewerVersion as error:
         raise directory.newer("meta") from error
     finally:
         directory.disk.close(fd)
 
 
-def write_meta(directory: Directory, identity: bytes) -> None:
-    replace(directory, "meta", [pack_meta(identity)])
+def write_meta(directory: Directory, identity: bytes, *, history: bool = False) -> None:
+    replace(directory, "meta", [pack_meta(identity, history=history)])
 
 
 def _without_cursor(found: Found, chunks: list[Chunk], notes: list[Note]) -> None:

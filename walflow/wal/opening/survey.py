@@ -11,9 +11,12 @@ from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.directory import Directory
 from walflow.wal.format import (
     CHUNK_START,
+    NO_STAMP,
+    RECORD_START,
     ChunkHeader,
     NewerVersion,
     chunk_name,
+    first_stamp,
     pack_chunk_header,
     unpack_chunk_header,
 )
@@ -27,7 +30,7 @@ PIECE: Final = 1 << 20
 
 class Sheet(NamedTuple):
     """One file that looks like a chunk, and its header. `blank`: it contains only zeros; `unreadable`: the disk
-    cannot read the header, so there was one."""
+    cannot read the header, so there was one. `since_ns`: of its first record."""
 
     name: str
     size: int
@@ -35,6 +38,7 @@ class Sheet(NamedTuple):
     header: ChunkHeader | None
     blank: bool
     unreadable: bool = False
+    since_ns: int = NO_STAMP
 
 
 def survey(directory: Directory, notes: list[Note]) -> list[Sheet]:
@@ -80,12 +84,14 @@ def _read(directory: Directory, name: str) -> Sheet:
         size = directory.disk.stat(fd).size
         pages = Pages(directory, name, fd, size, strict=True)
         try:
-            found = unpack_chunk_header(pages.read(0, min(CHUNK_START, size)))
+            begin = pages.read(0, min(CHUNK_START, size))
+            found = unpack_chunk_header(begin)
         except NewerVersion as error:
             raise directory.newer(name) from error
         if found is None:
             return Sheet(name, size, b"", None, _blank(pages), pages.unreadable(0, CHUNK_START))
-        return Sheet(name, size, found[0], found[1], False)
+        record = pages.read(CHUNK_START, max(0, min(RECORD_START, size - CHUNK_START)))
+        return Sheet(name, size, *found, blank=False, since_ns=first_stamp(*found, record))
     finally:
         directory.disk.close(fd)
 
@@ -144,6 +150,7 @@ def _chunks(uuid: bytes, sheets: list[Sheet]) -> list[Chunk]:
         assert sheet.header is not None
         chunk = Chunk(uuid, sheet.header, sheet.size)
         chunk.named = True
+        chunk.since_ns = sheet.since_ns
         if not sheet.uuid:
             chunk.mended = pack_chunk_header(uuid, sheet.header)
         chunk.end = chunk.synced = sheet.size

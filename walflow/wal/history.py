@@ -1,0 +1,71 @@
+"""What is acked and kept: the chunks at the front of a log, up to an age and a number of bytes. The budget does not
+count them (decision 0056)."""
+
+from collections.abc import Sequence
+
+from walflow.wal.chunk import Chunk
+from walflow.wal.format import NO_STAMP
+
+
+class History:
+    """`most_ns`: how old a record may become; None: no limit. `most_bytes`: how large all of it may become; 0:
+    nothing is kept. `count`: so many chunks at the front of the log are it, with `bytes`."""
+
+    def __init__(self, most_bytes: int, most_ns: int | None) -> None:
+        self.count = 0
+        self.bytes = 0
+        self._most_bytes = most_bytes
+        self._most_ns = most_ns
+        self._given_up = 0
+
+    def __repr__(self) -> str:
+        return f"<History of {self.count} chunks, {self.bytes} of {self._most_bytes} bytes>"
+
+    @property
+    def keeps(self) -> bool:
+        return self._most_bytes > 0
+
+    def add(self, chunk: Chunk) -> None:
+        self.count += 1
+        self.bytes += chunk.capacity
+
+    def give_up_one(self) -> bool:
+        """Its oldest chunk is to go, for the disk is full. False: there is none."""
+        self._given_up = min(self._given_up + 1, self.count)
+        return self._given_up > 0
+
+    @property
+    def overflows(self) -> bool:
+        """Something is to go with the next checkpoint."""
+        return self.bytes > self._most_bytes or self._given_up > 0
+
+    def leaves(self, chunks: Sequence[Chunk], more: int, last_ns: int, now_ns: int) -> int:
+        """How many of the chunks at the front go now; `left` is to be called once they have. `more`: bytes that are
+        about to be added. `last_ns`: the last stamp."""
+        gone, size, given_up = 0, self.bytes + more, self._given_up
+        stamps = self._ends(chunks, last_ns)
+        while gone < self.count and (
+            gone < given_up or size > self._most_bytes or self.is_too_old(stamps[gone], now_ns)
+        ):
+            size -= chunks[gone].capacity
+            gone += 1
+        self.count -= gone
+        self._given_up = 0
+        return gone
+
+    def left(self, chunks: Sequence[Chunk]) -> None:
+        """They are deleted, or are spares now."""
+        self.bytes -= sum(chunk.capacity for chunk in chunks)
+
+    def is_too_old(self, last_ns: int, now_ns: int) -> bool:
+        return self._most_ns is not None and last_ns < now_ns - self._most_ns
+
+    def _ends(self, chunks: Sequence[Chunk], last_ns: int) -> list[int]:
+        """A stamp that no record of the chunk is newer than: that of the first one behind it."""
+        ends: list[int] = []
+        end = last_ns
+        for chunk in reversed(chunks):
+            ends.append(end)
+            if chunk.since_ns != NO_STAMP:
+                end = chunk.since_ns
+        return ends[::-1]
