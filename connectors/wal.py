@@ -10,7 +10,7 @@ sends the block until every sink that the pipelines choose for it has acked or r
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
@@ -18,6 +18,7 @@ from walflow import (
     Claim,
     CodecUse,
     Connector,
+    Duration,
     FailStop,
     Families,
     Guarantee,
@@ -37,6 +38,7 @@ from walflow.delivery import (
     Dropping,
     LogSink,
     LogSource,
+    Retention,
     Syncing,
     Tags,
     measure,
@@ -116,6 +118,20 @@ class Wal(Connector):
         "A full disk always stops the sources.",
     )
 
+    retain: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None,
+        description="How long events stay in the log once all sinks have acked them: nanoseconds, or a string as "
+        '`"24h"`. They are deleted file by file, the oldest first, within a minute after that. Default: no limit if '
+        "`retain_bytes` is there, otherwise nothing is kept.",
+        examples=["24h"],
+    )
+    retain_bytes: Annotated[Size, Field(gt=0)] | None = Field(
+        default=None,
+        description="The most bytes of acked events that are kept, beside chunk_size x max_chunks. On a full disk "
+        "they go first. Default: chunk_size x max_chunks if `retain` is there, otherwise nothing is kept.",
+        examples=["10GiB"],
+    )
+
     @model_validator(mode="after")
     def _interval_is_used(self) -> Self:
         if "sync_interval" in self.model_fields_set and self.sync != "interval":
@@ -123,6 +139,13 @@ class Wal(Connector):
         if self.max_elements is not None and self.on_full == "drop_oldest":
             raise ValueError('max_elements is for on_full = "block": what is dropped is a file, not an event')
         return self
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of acked events, at most."""
+        if self.retain_bytes is not None:
+            return self.retain_bytes
+        return self.chunk_size * self.max_chunks if self.retain is not None else 0
 
     def parts(self) -> bool:
         return self.lanes == "apart"
@@ -134,7 +157,7 @@ class Wal(Connector):
         return (
             made_directory(self.path),
             unlocked(self.path),
-            room(self.path, self.chunk_size * self.max_chunks),
+            room(self.path, self.chunk_size * self.max_chunks + self.kept_bytes),
         )
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
@@ -142,6 +165,9 @@ class Wal(Connector):
         then = "it stops its sources" if self.on_full == "block" else "its oldest file is dropped"
         events = f" and {self.max_elements:,} events" if self.max_elements is not None else ""
         bound = f"the log in {self.path} takes up to {budget:,} bytes on disk{events}, then {then}"
+        notes: tuple[str, ...] = (bound,) if self.on_full == "block" else ()
+        if self.kept_bytes:
+            notes += (f"it keeps up to {self.kept_bytes:,} bytes more of what is acked{self._for_so_long()}",)
         warnings = [] if self.on_full == "block" else [Risk("deletes", bound)]
         if self.chunk_size < 1 << 20:
             slow = (
@@ -156,8 +182,11 @@ class Wal(Connector):
             sink=Lossless(acks) if synced else acks + (APPENDED_AGAIN if behind_log else ""),
             once=behind_log and synced,
             warnings=tuple(warnings),
-            notes=() if warnings[:1] == [bound] else (bound,),
+            notes=notes,
         )
+
+    def _for_so_long(self) -> str:
+        return f", for {self.retain / 1e9:,g} s" if self.retain is not None else ""
 
     def _delivers(self) -> str:
         until = (
@@ -202,7 +231,14 @@ class Wal(Connector):
             await _close(log, running.reader, out)
 
     def options(self) -> LogOptions:
-        return LogOptions(self.path, self.chunk_size, self.max_chunks, sync=self.sync)
+        return LogOptions(
+            self.path,
+            self.chunk_size,
+            self.max_chunks,
+            sync=self.sync,
+            retain_bytes=self.kept_bytes,
+            retain_ns=self.retain,
+        )
 
 
 class RunningLog:
@@ -214,6 +250,8 @@ class RunningLog:
         self.reader = LogSource(
             log, out, tags, self.checkpoints, config.max_attempts, config.read_count, self.is_full
         )
+        retain = config.retain / 1e9 if config.retain is not None else None
+        self.retention = Retention(log, inlet, self.checkpoints, retain)
         self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
         self._measure = measure(log, inlet, self.reader)
         on_commit = self._written if config.sync == "interval" else self._measure
@@ -229,6 +267,7 @@ class RunningLog:
             config.max_elements,
             arriving=arriving,
             takes_back=True,
+            retention=self.retention,
         )
         measure_writer(self.writer, inlet)
         inlet.serve(self.writer.accept)
@@ -239,6 +278,7 @@ class RunningLog:
         self.reader.stop()
         self.writer.stop()
         self.syncing.stop()
+        self.retention.stop()
         self.checkpoints.stop()
 
     def is_full(self) -> bool:

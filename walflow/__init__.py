@@ -38,6 +38,7 @@ from walflow.contract import (
     Upstream,
 )
 from walflow.diagnostics import did_you_mean
+from walflow.duration import Duration
 from walflow.errors import (
     Blameless,
     CannotDecode,
@@ -81,6 +82,7 @@ __all__ = [
     "Cutting",
     "Decoder",
     "DiskFull",
+    "Duration",
     "EachPiece",
     "EventCodec",
     "FailStop",

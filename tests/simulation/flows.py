@@ -117,6 +117,7 @@ class Shape(NamedTuple):
     door: str = "story"
     exits: tuple[str, str] = ("story", "story")
     far: bool = True
+    retain: int = 0  # bytes of what is acked, in its logs
 
     @property
     def client_names(self) -> Sequence[str]:
@@ -159,9 +160,10 @@ class Shape(NamedTuple):
         return 2 if self.pipeline == "rows" and peer == NEAR else 1
 
     def text(self) -> str:
-        attempts = f', "max_attempts": {self.attempts}' if self.attempts is not None else ""
+        more = f', "max_attempts": {self.attempts}' if self.attempts is not None else ""
+        more += f', "retain": "1m", "retain_bytes": {self.retain}' if self.retain else ""
         logs = [
-            KINDS[kind].format(path=f"/log{number}", chunk=self.chunk, chunks=self.chunks, more=attempts)
+            KINDS[kind].format(path=f"/log{number}", chunk=self.chunk, chunks=self.chunks, more=more)
             for number, kind in enumerate(self.between)
         ]
         lines = [
@@ -252,6 +254,7 @@ def drawn(dice: Random) -> Shape:
         chunks,
         dice.choice(doors),
         (dice.choice(KINDS_OF_EXITS), dice.choice(KINDS_OF_EXITS)),
+        retain=dice.choice([0, 0, 1, 4 * chunk]),
     )
 
 
@@ -259,7 +262,11 @@ def changed(shape: Shape, dice: Random) -> Shape:
     """Another flow over the same logs, between the same clients and peers."""
     attempts = shape.attempts if shape.attempts is None else dice.choice([1, 3])
     return shape._replace(
-        pipeline=dice.choice(list(PIPELINES)), err=dice.random() < 0.6, attempts=attempts, far=dice.random() < 0.8
+        pipeline=dice.choice(list(PIPELINES)),
+        err=dice.random() < 0.6,
+        attempts=attempts,
+        far=dice.random() < 0.8,
+        retain=dice.choice([shape.retain, 0]),
     )
 
 

@@ -126,3 +126,15 @@ def test_a_good_event_is_not_given_up_because_a_bad_one_ended_its_connection() -
     """Both were under way to a broker of MQTT, and both had failed before."""
     shape = Shape(("apart",), "robin", err=True, attempts=1, chunks=2, door="kafka", exits=("mqtt", "mqtt two"))
     tell(Story(shape, (), 915, 21, chokes=(3,)))
+
+
+def test_a_good_event_is_not_given_up_with_one_that_waits_for_another_sink_yet() -> None:
+    """Both had one error, and both had failed before. The bad one was still under way to `http_client`."""
+    shape = Shape(
+        ("apart",), "batch", err=True, attempts=1, chunk=16384, chunks=4, door="mqtt two", exits=("http", "mqtt two")
+    )
+    tell(Story(shape, (), 7746, 37, chokes=(19,)))
+    shape = Shape(
+        ("together",), "odd", err=True, attempts=1, chunk=4096, chunks=4, exits=("mqtt two", "mqtt"), clients=1
+    )
+    tell(Story(shape, (), 6776, 60, chokes=(29,)))

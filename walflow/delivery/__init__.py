@@ -28,6 +28,7 @@ from walflow.delivery.interval_sync import Syncing
 from walflow.delivery.known_arrivals import Arriving, came_from
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalled_events import recall
+from walflow.delivery.retention import Retention
 from walflow.delivery.sender import Sender
 from walflow.delivery.source import LogSource
 from walflow.delivery.tag import Tags
@@ -47,6 +48,7 @@ __all__ = [
     "LogSink",
     "LogSource",
     "Resending",
+    "Retention",
     "SendLimits",
     "Sender",
     "Syncing",

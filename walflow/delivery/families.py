@@ -94,6 +94,13 @@ LOG_FAMILIES: Final[Families] = {
     "wal_used_bytes": Family(
         "gauge", "Bytes of the log that count in its budget, with preallocated and spare files."
     ),
+    "wal_history_bytes": Family(
+        "gauge", "Bytes of the log that are acked and kept (`retain`). They do not count in its budget."
+    ),
+    "wal_history_seconds": Family("gauge", "Age of the oldest event that is kept. 0: none is."),
+    "wal_history_given_up_total": Family(
+        "counter", "Files of the log's history that were deleted early, because the disk was full."
+    ),
     "wal_budget_bytes": Family("gauge", "The log's budget: bytes that it may take on disk, chunk_size x max_chunks."),
     "wal_fill_ratio": Family(
         "gauge", "Share of the log's budget that records take, 0 to 1. The breaker triggers at 0.9."

@@ -56,7 +56,7 @@ class Sender(Generic[S]):
         self._record = SinkRecord()
         self._sent = 0  # events, and not settled
         self._again_events = self._again_bytes = 0  # of these, those that had failed
-        self._again_parts: dict[InFlight[S], None] = {}
+        self._again_parts: dict[InFlight[S], Receipt] = {}
         self._again_shared = 0  # parts of these
         self._probed_old = False  # by the last probe: a sink that lets one block come must get a new one too
         self._turns = 0  # new parts that are due before the next old one
@@ -229,7 +229,11 @@ class Sender(Generic[S]):
             receipt.withdraw()
             return True
         self._now_sent(part, 1)
+        if part.failures:
+            self._again_parts[part] = receipt
         self._supply.sent(part)
+        if part.blame.counted:
+            self._company.recall({one for other in self._again_parts.values() for one in other.causes()})
         if part.verdict or self._is_given_up(part):
             self._reject(part, block)
             return True
@@ -250,9 +254,7 @@ class Sender(Generic[S]):
             self._again_events += sign * part.count
             self._again_bytes += sign * part.size
             self._again_shared += sign * part.shared
-            if sign > 0:
-                self._again_parts[part] = None
-            else:
+            if sign < 0:
                 self._again_parts.pop(part, None)
 
     def _is_given_up(self, part: InFlight[S]) -> bool:

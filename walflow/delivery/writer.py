@@ -12,6 +12,7 @@ from walflow.backoff import Backoff
 from walflow.contract import Inlet
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.known_arrivals import Arriving
+from walflow.delivery.retention import Retention
 from walflow.delivery.tag import Tags
 from walflow.errors import DiskFull, WalflowError
 from walflow.event import Block
@@ -47,6 +48,7 @@ class LogSink(SinkWork[CommitJob]):
     """`make_way`, if given, drops the oldest events for a record with a tag and a payload of this size; then a full
     log never stops its sources. A full disk always does. `most`: how many events may wait in the log. `on_full`:
     called when the log stops its sources because it has no room. `arriving`: what it has already of logs upstream.
+    `retention`: gives room on a full disk.
 
     If other outputs can take its events (`Upstream.replaceable`), they get what does not fit. `takes_back`: on a full
     disk also what was appended and is not on disk; once it is, it is acked at once, so that no sink behind the log
@@ -67,6 +69,7 @@ class LogSink(SinkWork[CommitJob]):
         arriving: Arriving | None = None,
         *,
         takes_back: bool = False,
+        retention: Retention | None = None,
     ) -> None:
         self._log = log
         self._inlet = inlet
@@ -78,6 +81,7 @@ class LogSink(SinkWork[CommitJob]):
         self._most = most
         self._on_full = on_full
         self._arriving = arriving
+        self._retention = retention
         self._takes_back = takes_back and inlet.upstream.replaceable and arriving is None
         self._given_up = set[int]()  # of blocks that are in the log and in no commit on disk: another output has them
         self._rejected_bytes = inlet.counter("wal_rejected_bytes_total")
@@ -230,6 +234,8 @@ class LogSink(SinkWork[CommitJob]):
     def outcomes(self, job: CommitJob, error: BaseException | None) -> JobEnd:
         """After a full disk the same commit is flushed again. It keeps its positions, because no event was acked."""
         if isinstance(error, DiskFull):
+            if self._retention is not None:
+                self._retention.disk_is_full(str(error))
             return JobEnd(trouble=str(error))
         if error is not None:
             self._inlet.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))

@@ -61,6 +61,7 @@ from walflow.wal.history import History
 from walflow.wal.log_time import LogTime
 from walflow.wal.mark_file import MarkFile
 from walflow.wal.marks import Mark
+from walflow.wal.opening.note import Note
 from walflow.wal.opening.recovery import Recovery, recover, write_meta
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
@@ -177,6 +178,9 @@ class Log:
                 write_meta(self.directory, self._uuid, history=True)
             except DiskFull:  # then nothing is kept, until the next start
                 self.history = History(0, None)
+        elif said and has and not self.history.keeps:
+            what = "keeps what is acked, and nothing is to be kept any more (no `retain`): that is deleted"
+            self.recovery.notes.append(Note("", what, damage=False))
         elif said and not has:
             with suppress(DiskFull):
                 write_meta(self.directory, self._uuid)
@@ -438,7 +442,9 @@ class Log:
             dropped, kept = self._droppable()
         saves = self.acked.lanes and not (short and self._mark_file.missing)
         marks = self._mark_file.save(self.acked.lanes, self.acked.changes) if saves else None
-        arrivals = self._arrivals.save(self.durable, wanted=force or bool(dropped)) if self._remembers else None
+        arrivals = (
+            self._arrivals.save(self.durable, wanted=force or bool(dropped or kept)) if self._remembers else None
+        )
         spares = self.space.choose_spares(dropped, kept=self.history.keeps)
         return self._cursor.checkpoint(self._slot(), dropped, spares, arrivals, marks, kept, force=force)
 

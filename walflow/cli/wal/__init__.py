@@ -18,6 +18,7 @@ def wal_app() -> typer.Typer:
     from walflow.cli.wal.import_ import import_
     from walflow.cli.wal.rename import rename
     from walflow.cli.wal.repair import repair
+    from walflow.cli.wal.retain import retain
     from walflow.cli.wal.skip import skip
     from walflow.cli.wal.stats import stats
 
@@ -29,6 +30,7 @@ def wal_app() -> typer.Typer:
         repair,
         skip,
         rename,
+        retain,
         consumers,
         forget,
         export,

@@ -67,7 +67,7 @@ def text_line(event: Event) -> str:
     position = str(event.position) if event.count == 1 else f"{event.position}-{event.position + event.count - 1}"
     source = f"{event.tag.stream.connector}#{event.tag.stream.number}" if event.tag else "?"
     words = f"({event.error}) {event.payload!r}" if event.error else compact(event.value)
-    return printable(f"{position} {_time(event.ingest_ns)} {source} {compact(_meta(event))} {words}")
+    return printable(f"{position} {time_of(event.ingest_ns)} {source} {compact(_meta(event))} {words}")
 
 
 def _meta(event: Event) -> dict[str, object]:
@@ -108,7 +108,7 @@ def _foreign(value: object) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _time(ingest_ns: int) -> str:
+def time_of(ingest_ns: int) -> str:
     seconds, rest = divmod(ingest_ns, 1_000_000_000)
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"

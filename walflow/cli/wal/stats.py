@@ -41,6 +41,8 @@ class _Stats(NamedTuple):
     cursor_durable: int
     backlog_events: int
     backlog_bytes: int
+    history_bytes: int
+    history_since: str | None
     sinks: list[dict[str, object]]
     chunks: list[dict[str, object]]
     bytes: int
@@ -64,10 +66,13 @@ def stats(path: At, as_json: AsJson = False) -> None:
 
 
 def _stats(view: "View") -> _Stats:
+    from walflow.cli.wal.events import time_of
+    from walflow.wal.format import NO_STAMP
     from walflow.wal.tools.inspect import backlog_bytes, quarantined
 
     found, path = view.found, view.directory.path
     names = os.listdir(path)
+    kept = [chunk for chunk in view.chunks if chunk.last <= found.acked.low]
     return _Stats(
         path,
         found.uuid.hex(),
@@ -79,6 +84,8 @@ def _stats(view: "View") -> _Stats:
         view.hint,
         found.recovery.backlog,
         backlog_bytes(view),
+        sum(_size_of(path, chunk.name) for chunk in kept),
+        time_of(kept[0].since_ns) if kept and kept[0].since_ns != NO_STAMP else None,
         [_sink(view, name)._asdict() for name in sorted(view.marks)],
         [_Chunk(chunk.name, chunk.first, chunk.last, _size_of(path, chunk.name))._asdict() for chunk in view.chunks],
         sum(_size_of(path, name) for name in names if name.endswith(".wal")),
@@ -112,6 +119,7 @@ def _stats_lines(known: _Stats) -> list[str]:
         f"in use by {known.held_by}; it goes on while this is read" if known.held_by else "not in use",
         f"positions: acked to {known.low}, durable to {known.durable}, next {known.next}",
         f"backlog: {known.backlog_events} events, {known.backlog_bytes} bytes",
+        *([f"acked and kept: {known.history_bytes} bytes{_since(known)}"] if known.history_bytes else []),
         *(f"  {printable(str(one['name']))}: acked to {one['low']}, lacks {_events(one)}" for one in known.sinks),
         f"cursor: generation {known.cursor_generation}, says durable to {known.cursor_durable}",
         f"on disk: {known.bytes} bytes in chunks, {known.spare_bytes} in spares",
@@ -122,6 +130,10 @@ def _stats_lines(known: _Stats) -> list[str]:
         f"quarantine: {len(kept)} {'entry' if len(kept) == 1 else 'entries'}" if kept else "quarantine: empty",
         *(f"  {_kept_line(one)}" for one in kept),
     ]
+
+
+def _since(known: _Stats) -> str:
+    return f", since {known.history_since}" if known.history_since is not None else ""
 
 
 def _events(sink: dict[str, object]) -> str:
