@@ -386,7 +386,7 @@ def test_which_of_two_logs_stays_can_be_said(path: Path) -> None:
 
 
 def test_a_newer_version_is_left_to_the_newer_version(path: Path) -> None:
-    fields = META.pack(META_MAGIC, 2, 0, bytes(16), 0)
+    fields = META.pack(META_MAGIC, 3, 0, bytes(16), 0)
     (path / "meta").write_bytes(fields + CHECKSUM.pack(crc(0, fields)))
     before = files_of(str(path))
     for command in ("stats", "check", "dump", "repair"):

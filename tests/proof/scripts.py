@@ -60,11 +60,12 @@ def script(
     path: str = "/log",
     sync: Sync = "always",
     gives_up: bool = False,
+    retain_bytes: int = 0,
 ) -> Callable[[Body], Body]:
     """Of a log of so many bytes a chunk, and so many chunks."""
 
     def register(body: Body) -> Body:
-        options = LogOptions(path, chunk_size, max_chunks, 0, sync, gives_up)
+        options = LogOptions(path, chunk_size, max_chunks, 0, sync, gives_up, retain_bytes)
         SCRIPTS.append(lambda seed, open_log: Script(body, options, seed, open_log, effort))
         return body
 
@@ -896,3 +897,55 @@ def skipped_where_it_is_damaged(life: Life) -> None:
 
 
 SOURCES: Final[dict[str, Callable[[int], Story]]] = {"scripted": scripted}
+
+
+# with a history
+
+
+@script(1 << 16, 2, effort=HEAVY, retain_bytes=130_000)
+def kept(life: Life) -> None:
+    """Two chunks of what is acked; what leaves becomes the next chunk, if the budget has room for a spare."""
+    for number in range(1, 6):
+        life.put(*[bytes([number]) * 16200] * 4)
+        life.ack(1, life.log.durable)
+        life.checkpoint()
+        life.checkpoint()
+    must(life.log.history.bytes <= 130_000, f"it is bounded: {life.log}")
+    must(len(life.log.chunks) > life.log.history.count > 0, f"it is there: {life.log}")
+    life.cut()
+    must(life.log.history.count > 0, f"and is there after a start: {life.log}")
+    for number in range(6, 9):
+        life.put(bytes([number]) * 60000)
+        life.append(bytes([number]) * 50000)
+        life.commit()
+        life.ack(1, life.log.durable)
+        life.checkpoint()
+    must(life.log.make_room(), "a full disk takes it")
+    must(life.log.history.overflows, "soon")
+    life.checkpoint()
+    must("LogHistory" in repr(life.log.history), "it says what it is")
+
+
+@script(1024, 4, retain_bytes=5000)
+def kept_no_more(life: Life) -> None:
+    """A start without `retain` deletes it; after the next one an older version may have the log."""
+    for _ in range(12):
+        life.put(b"x" * 400)
+        life.ack(1, life.log.durable)
+        life.checkpoint()
+    before = life.promises.options
+    life.promises.options = before._replace(retain_bytes=0)
+    life.close()
+    must("that is deleted" in str(life.log.recovery.lines()), f"it says so: {life.log}")
+    life.put(b"y")
+    life.checkpoint()
+    life.close()
+    life.put(b"z")
+    life.promises.options = before
+    life.close()
+    life.disk.fault = lambda operation, path: (
+        errno.ENOSPC if path.endswith("meta.tmp") and operation == "create" else None
+    )
+    must(not life.log.history.keeps, "nothing is kept where a full disk cannot say so")
+    life.disk.fault = None
+    life.put(b"z")

@@ -8,7 +8,7 @@ from tests.wal.conftest import Open
 from tests.wal.tools import chunk_files, commit
 from walflow.testing import MemoryDisk, VirtualClock, VirtualScheduler
 from walflow.wal import Log, LogOptions
-from walflow.wal.format import has_history
+from walflow.wal.format import CHUNK_START, NO_STAMP, has_history
 from walflow.wal.range_reader import RangeReader, RecordSlice
 
 SECOND = 10**9
@@ -150,6 +150,30 @@ def test_the_oldest_goes_by_age_of_log_time_also_after_a_restart() -> None:
     scheduler.advance(20)
     save(log)
     assert log.chunks == []
+    log.close()
+
+
+def test_a_chunk_whose_first_record_is_damaged_has_the_age_of_the_next_one() -> None:
+    scheduler = VirtualScheduler()
+    disk, clock = MemoryDisk(), VirtualClock(scheduler)
+    options = LogOptions("/log", 4096, 16, retain_bytes=1 << 20, retain_ns=10 * SECOND)
+    log = Log(options, disk, clock)
+    for _ in range(9):
+        put(log, 1, ns=clock.wall_ns())
+        scheduler.advance(1)
+    second = log.chunks[1].name
+    log.close()
+    fd = disk.open(f"/log/{second}")
+    disk.write(fd, [b"x"], CHUNK_START + 20)
+    disk.close(fd)
+    log = Log(options, disk, clock)
+    assert log.chunks[1].since_ns == NO_STAMP
+    scheduler.advance(5)
+    save(log)
+    assert log.chunks[0].first == 1, "its last record is eleven seconds old at most, and may be eight"
+    scheduler.advance(3)
+    save(log)
+    assert log.chunks[0].first == 7, "both are older than the third one's first record"
     log.close()
 
 

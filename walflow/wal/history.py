@@ -7,7 +7,7 @@ from walflow.wal.chunk import Chunk
 from walflow.wal.format import NO_STAMP
 
 
-class History:
+class LogHistory:
     """`most_ns`: how old a record may become; None: no limit. `most_bytes`: how large all of it may become; 0:
     nothing is kept. `count`: so many chunks at the front of the log are it, with `bytes`."""
 
@@ -19,7 +19,7 @@ class History:
         self._given_up = 0
 
     def __repr__(self) -> str:
-        return f"<History of {self.count} chunks, {self.bytes} of {self._most_bytes} bytes>"
+        return f"<LogHistory of {self.count} chunks, {self.bytes} of {self._most_bytes} bytes>"
 
     @property
     def keeps(self) -> bool:

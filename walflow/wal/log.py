@@ -57,7 +57,7 @@ from walflow.wal.format import (
     random_salt,
     record_size,
 )
-from walflow.wal.history import History
+from walflow.wal.history import LogHistory
 from walflow.wal.log_time import LogTime
 from walflow.wal.mark_file import MarkFile
 from walflow.wal.marks import Mark
@@ -120,7 +120,7 @@ class Log:
         self.block_cap = min(BLOCK_CAP, self.budget // 16)
         self.window = min(WINDOW, self.budget // 4)
         self.cache = Cache(options.cache_bytes)
-        self.history = History(options.retain_bytes, options.retain_ns)
+        self.history = LogHistory(options.retain_bytes, options.retain_ns)
         self._unsynced = Unsynced(self.directory, MODES[options.sync])
         self.relaxed = self._unsynced.relaxed
         self._readers: list[Reader] = []
@@ -177,7 +177,7 @@ class Log:
             try:
                 write_meta(self.directory, self._uuid, history=True)
             except DiskFull:  # then nothing is kept, until the next start
-                self.history = History(0, None)
+                self.history = LogHistory(0, None)
         elif said and has and not self.history.keeps:
             what = "keeps what is acked, and nothing is to be kept any more (no `retain`): that is deleted"
             self.recovery.notes.append(Note("", what, damage=False))
