@@ -126,6 +126,9 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
+WAL_COMMANDS = "there is stats, check, dump, repair, skip, rename, retain, consumers, forget, export, import"
+
+
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [
@@ -138,9 +141,9 @@ def test_an_interrupt_of_the_module_while_it_imports_is_silent(module: str, tmp_
                 "tap, connectors, wal, frontier"
             ),
         ),
-        (["wal", "inspect"], "there is stats, check, dump, repair, skip, rename, consumers, forget, export, import"),
+        (["wal", "inspect"], WAL_COMMANDS),
         (["connectors", "tcp_server"], "write `walflow connectors show tcp_server`, or `walflow connectors list`"),
-        (["wal", "help"], "there is stats, check, dump, repair, skip, rename, consumers, forget, export, import"),
+        (["wal", "help"], WAL_COMMANDS),
     ],
 )
 def test_a_command_that_there_is_not(arguments: list[str], known: str) -> None:

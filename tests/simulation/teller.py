@@ -326,7 +326,8 @@ class Teller:
     async def _until_all_is_done(self) -> None:
         shape = self.story.shape
         each = AND_BY_HTTP if "http" in shape.exits else GIVES_UP_WITHIN
-        copies = COPIES if shape.follows else 1  # which `copytruncate` makes while the log is full: lines come again
+        # what `copytruncate` makes while the log is full, and what a broker hands on again: events come again
+        copies = COPIES if shape.follows or shape.door in BROKERS else 1
         within = HEALS_WITHIN + each * len(self.story.chokes) * shape.clients * copies
         end = self.loop.time() + within
         looks, left, more = 0, "", 0.0

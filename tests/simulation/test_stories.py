@@ -138,3 +138,6 @@ def test_a_good_event_is_not_given_up_with_one_that_waits_for_another_sink_yet()
         ("together",), "odd", err=True, attempts=1, chunk=4096, chunks=4, exits=("mqtt two", "mqtt"), clients=1
     )
     tell(Story(shape, (), 6776, 60, chokes=(29,)))
+    shape = Shape(("together",), "dedupe", err=True, attempts=1, chunk=16384, chunks=4, door="mqtt two")
+    steps = (Step("wait", 0.665), Step("reload"), Step("wait", 4.3))
+    tell(Story(shape._replace(exits=("tcp", "http")), steps, 3917, 60, (6,), (21,)))

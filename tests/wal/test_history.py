@@ -170,7 +170,7 @@ def test_a_chunk_whose_first_record_is_damaged_has_the_age_of_the_next_one() -> 
     assert log.chunks[1].since_ns == NO_STAMP
     scheduler.advance(5)
     save(log)
-    assert log.chunks[0].first == 1, "its records are no newer than the third chunk's first, which is eight seconds old"
+    assert log.chunks[0].first == 1, "the third chunk begins eight seconds ago"
     scheduler.advance(3)
     save(log)
     assert log.chunks[0].first == 7, "both are older than the third one's first record"

@@ -37,13 +37,6 @@ class Company(Generic[S]):
             del self._of[next(iter(self._of))]
         return alone or len(shared) < len(causes)
 
-    def recall(self, elsewhere: Collection[BaseException]) -> None:
-        """`elsewhere`: the errors of parts that had failed before, and wait for another sink yet. What fails with one
-        of them is not alone."""
-        for cause, part in self._of.items():
-            if part is not None and cause in elsewhere:
-                self._take_back(cause)
-
     def counted(self, again: InFlight[S], causes: Collection[BaseException]) -> None:
         """Its failure counts, unless another part fails with the only error that it has."""
         if all(isinstance(cause, OneOfMany) for cause in causes):

@@ -56,7 +56,7 @@ class Sender(Generic[S]):
         self._record = SinkRecord()
         self._sent = 0  # events, and not settled
         self._again_events = self._again_bytes = 0  # of these, those that had failed
-        self._again_parts: dict[InFlight[S], Receipt] = {}
+        self._again_parts: dict[InFlight[S], None] = {}
         self._again_shared = 0  # parts of these
         self._probed_old = False  # by the last probe: a sink that lets one block come must get a new one too
         self._turns = 0  # new parts that are due before the next old one
@@ -229,11 +229,7 @@ class Sender(Generic[S]):
             receipt.withdraw()
             return True
         self._now_sent(part, 1)
-        if part.failures:
-            self._again_parts[part] = receipt
         self._supply.sent(part)
-        if part.blame.counted:
-            self._company.recall({one for other in self._again_parts.values() for one in other.causes()})
         if part.verdict or self._is_given_up(part):
             self._reject(part, block)
             return True
@@ -254,7 +250,9 @@ class Sender(Generic[S]):
             self._again_events += sign * part.count
             self._again_bytes += sign * part.size
             self._again_shared += sign * part.shared
-            if sign < 0:
+            if sign > 0:
+                self._again_parts[part] = None
+            else:
                 self._again_parts.pop(part, None)
 
     def _is_given_up(self, part: InFlight[S]) -> bool:
@@ -320,9 +318,12 @@ class Sender(Generic[S]):
         suspected = blame.suspects(taken) or self._holds_up(part, now)
         others_passed = suspected and not isinstance(cause, Blameless)
         causes = [*dict.fromkeys(receipt.causes())]
-        counts = self._company.is_alone(part, causes) and others_passed
+        of_many = part.failures > 0 and any(isinstance(one, OneOfMany) for one in causes)
+        # another one that had failed may have failed with it, and wait for another sink yet: next time it goes apart
+        unsure = of_many and len(self._again_parts) > 0
+        counts = self._company.is_alone(part, causes) and others_passed and not unsure
         passed = self._record.has_passed(sinks, part.first + stop)
-        shared = part.failures > 0 and not counts and any(isinstance(one, OneOfMany) for one in causes)
+        shared = of_many and not counts
         if self._record.failed(sinks, now, again=part.failures > 0):
             self._out.waits()
         first, last = part.first + start, part.first + stop - 1
