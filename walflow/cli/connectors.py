@@ -188,7 +188,9 @@ def _keys_of(schema: Schema, definitions: Schema, within: str) -> Iterator[Confi
 
 
 def _alternatives(part: Schema, definitions: Schema) -> list[Schema]:
-    return [_resolved(one, definitions) for one in part.get("anyOf", [part])]
+    if "anyOf" not in part:
+        return [_resolved(part, definitions)]
+    return [each for one in part["anyOf"] for each in _alternatives(one, definitions)]
 
 
 def _resolved(part: Schema, definitions: Schema) -> Schema:
