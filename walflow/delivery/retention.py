@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from walflow.contract import Half
+from walflow.contract import Half, Timer
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.wal import Log
 from walflow.wal.format import NO_STAMP
 
 LOOKS: Final = 60.0  # seconds between two looks, at most
 OFTEN: Final = 0.1  # of `retain`
+SMALL: Final = 60.0  # seconds after a full disk in which the history does not grow: then no event waits again
 
 
 class Retention:
@@ -20,6 +21,7 @@ class Retention:
         self._checkpoints = checkpoints
         self._every = None if retain is None else max(1.0, min(LOOKS, retain * OFTEN))
         self._stopped = False
+        self._widens: Timer | None = None
         self._given_up = half.counter("wal_history_given_up_total")
         half.gauge("wal_history_bytes", lambda: log.history.bytes)
         half.gauge("wal_history_seconds", self._seconds)
@@ -28,12 +30,18 @@ class Retention:
 
     def stop(self) -> None:
         self._stopped = True
+        if self._widens is not None:
+            self._widens.cancel()
 
     def disk_is_full(self, reason: str) -> None:
-        """The oldest file goes at once, so that the next try may find room."""
+        """The oldest file goes at once, so that the next try may find room. From then on one goes for each that
+        comes."""
         oldest = self._log.chunks[0] if self._log.history.count else None
         if oldest is None or not self._log.make_room():
             return
+        if self._widens is not None:
+            self._widens.cancel()
+        self._widens = self._half.scheduler.call_later(SMALL, self._log.history.widen)
         self._given_up.value += 1
         self._half.log.warning(
             "history given up", reason=reason, file=oldest.name, first=oldest.first, last=oldest.last

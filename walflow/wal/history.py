@@ -15,11 +15,11 @@ class LogHistory:
         self.count = 0
         self.bytes = 0
         self._most_bytes = most_bytes
+        self._most_now = most_bytes  # less after the disk was full
         self._most_ns = most_ns
-        self._given_up = 0
 
     def __repr__(self) -> str:
-        return f"<LogHistory of {self.count} chunks, {self.bytes} of {self._most_bytes} bytes>"
+        return f"<LogHistory of {self.count} chunks, {self.bytes} of {self._most_now} bytes>"
 
     @property
     def keeps(self) -> bool:
@@ -29,28 +29,29 @@ class LogHistory:
         self.count += 1
         self.bytes += chunk.capacity
 
-    def give_up_one(self) -> bool:
-        """Its oldest chunk is to go, for the disk is full. False: there is none."""
-        self._given_up = min(self._given_up + 1, self.count)
-        return self._given_up > 0
+    def shrink(self) -> bool:
+        """The disk is full: its oldest chunk is to go, and it grows no more until `widen`. False: there is none."""
+        if self.count:
+            self._most_now = self.bytes - 1
+        return self.count > 0
+
+    def widen(self) -> None:
+        self._most_now = self._most_bytes
 
     @property
     def overflows(self) -> bool:
         """Something is to go with the next checkpoint."""
-        return self.bytes > self._most_bytes or self._given_up > 0
+        return self.bytes > self._most_now
 
     def leaves(self, chunks: Sequence[Chunk], more: int, last_ns: int, now_ns: int) -> int:
         """How many of the chunks at the front go now; `left` is to be called once they have. `more`: bytes that are
         about to be added. `last_ns`: the last stamp."""
-        gone, size, given_up = 0, self.bytes + more, self._given_up
+        gone, size = 0, self.bytes + more
         stamps = self._ends(chunks, last_ns)
-        while gone < self.count and (
-            gone < given_up or size > self._most_bytes or self.is_too_old(stamps[gone], now_ns)
-        ):
+        while gone < self.count and (size > self._most_now or self.is_too_old(stamps[gone], now_ns)):
             size -= chunks[gone].capacity
             gone += 1
         self.count -= gone
-        self._given_up = 0
         return gone
 
     def left(self, chunks: Sequence[Chunk]) -> None:

@@ -546,7 +546,7 @@ class Log:
 
     def make_room(self) -> bool:
         """The disk is full: the oldest chunk of the history goes with the next checkpoint. False: there is none."""
-        return self.history.give_up_one()
+        return self.history.shrink()
 
     def close(self) -> None:
         """Closes the log, with a cursor that says what is durable. Records that were appended and not committed are
