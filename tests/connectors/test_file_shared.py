@@ -120,7 +120,7 @@ def test_others_write_their_line_in_parts_and_no_empty_line_stands_behind_it(
     with path.open("ab", buffering=0) as file:
         file.write(b"the")
         monkeypatch.setattr(
-            "connectors.file.output.time.sleep", lambda _: file.write(b"irs\n") if path.stat().st_size == 5 else None
+            "connectors.file.output.sleep", lambda _: file.write(b"irs\n") if path.stat().st_size == 5 else None
         )
         sink.write(b"2", first=2)
     assert path.read_bytes() == b"1\ntheirs\n2\n"

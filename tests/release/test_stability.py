@@ -78,7 +78,7 @@ def test_the_test_that_holds_it_exists(name: str) -> None:
 def test_a_daemon_leaves_a_newer_log_alone(tmp_path: Path) -> None:
     log = tmp_path / "log"
     shutil.copytree(GOLDEN / "0.1.0" / "stopped" / "log", log)
-    fields = META.pack(META_MAGIC, 2, 0, bytes(16), 0)
+    fields = META.pack(META_MAGIC, 3, 0, bytes(16), 0)
     (log / "meta").write_bytes(fields + CHECKSUM.pack(crc(0, fields)))
     before = files_of(str(log))
     with running(FLOW, tmp_path) as daemon:

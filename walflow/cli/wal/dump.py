@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from walflow.cli.wal.terminal import EVERYTHING, At, From, To, end, gap_line, in_order, progress, stdout, tell, told
+from walflow.cli.wal.places import EVERYTHING, From, To, positions
+from walflow.cli.wal.terminal import At, end, gap_line, progress, stdout, tell, told
 from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ def dump(
     """
     if raw and as_json:
         raise end("--raw and --json exclude each other", EX_USAGE)
-    in_order(first, last)
     from walflow.cli.wal import events
 
     form = events.raw if raw else events.json_lines if as_json else events.text_lines
@@ -48,6 +48,7 @@ def _dump(path: str, first: int, last: int, form: "Callable[[Acked, list[Event]]
 
     out, tags, gaps = stdout(), Tags(), 0
     view = look(path)
+    first, last = positions(view, first, last)
     with progress("reading", beside=True) as begin:
         for one in records(view, first, last, begin(view.bytes_from(first, last))):
             if not isinstance(one, Gap):

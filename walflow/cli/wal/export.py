@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from walflow.cli.wal.terminal import EVERYTHING, At, From, To, gap_line, in_order, progress, stdout, tell, told
+from walflow.cli.wal.places import EVERYTHING, From, To, positions
+from walflow.cli.wal.terminal import At, gap_line, progress, stdout, tell, told
 from walflow.exit_codes import EX_FINDINGS
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
 
     Exit codes: 0 everything was read, 1 something could not be read, 74 not a log or not readable.
     """
-    in_order(first, last)
     with told():
         gaps = _export(str(path), first, last)
     if gaps:
@@ -41,6 +41,7 @@ def _export(path: str, first: int, last: int) -> int:
     out = stdout()
     gaps: list[Gap] = []
     view = look(path)
+    first, last = positions(view, first, last)
     durable = _end(view, last)
     acked = _part(acked_by_cursor(view), first, last, durable)
     marks = {name: _part(mark, first, last, durable) for name, mark in view.marks.items()}

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from walflow.admin.text import printable
 from walflow.errors import DirectoryLocked, WalflowError
-from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL, EX_USAGE
+from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL
 
 if TYPE_CHECKING:
     from walflow.wal import Gap
@@ -34,17 +34,6 @@ def a_position(given: str | int) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= EVERYTHING):
         raise typer.BadParameter(f"{text!r} is not a position: positions are integers from 1")
     return int(text)
-
-
-From = Annotated[
-    int, typer.Option("--from", help="The first position.", parser=a_position, metavar="POSITION", show_default=False)
-]
-To = Annotated[
-    int,
-    typer.Option(
-        "--to", help="The last position, included.", parser=a_position, metavar="POSITION", show_default=False
-    ),
-]
 
 
 @contextmanager
@@ -68,11 +57,6 @@ def told() -> Generator[None]:
 def end(line: str, code: int) -> typer.Exit:
     tell(line)
     return typer.Exit(code)
-
-
-def in_order(first: int, last: int) -> None:
-    if last < first:
-        raise end(f"--to {last} comes before --from {first}", EX_USAGE)
 
 
 def gap_line(gap: "Gap") -> str:

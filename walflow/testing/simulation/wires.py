@@ -164,7 +164,7 @@ class WirePeer(PeerLedger):
         self.latency = dice.choice(LATENCIES)
         self._changed = asyncio.Event()
         self._listens = asyncio.Event()
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._writers: dict[asyncio.StreamWriter, None] = {}  # in their order, for stories to be told again
         self._talks: set[asyncio.Task[None]] = set()
 
     def becomes(self, mood: Mood) -> None:
@@ -179,7 +179,7 @@ class WirePeer(PeerLedger):
                 if server is not None:
                     server.close()
                     server = None
-                for writer in self._writers:
+                for writer in [*self._writers]:
                     writer.transport.abort()
             elif server is None:
                 server = await asyncio.start_server(self._begin, host, port)
@@ -192,12 +192,12 @@ class WirePeer(PeerLedger):
         task.add_done_callback(self._talks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        self._writers[writer] = None
         try:
             with suppress(*GONE):
                 await self.talk(reader, writer)
         finally:
-            self._writers.discard(writer)
+            del self._writers[writer]
             writer.transport.abort()
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -6,6 +6,7 @@ start does.
 
 from walflow.wal.tools.inspect.findings import Finding, check, removed
 from walflow.wal.tools.inspect.kept import quarantined
+from walflow.wal.tools.inspect.moment import position_at
 from walflow.wal.tools.inspect.onlooker import Onlooker
 from walflow.wal.tools.inspect.records import GONE, acked_by_cursor, backlog_bytes, records
 from walflow.wal.tools.inspect.view import View, holder, look
@@ -22,6 +23,7 @@ __all__ = [
     "check",
     "holder",
     "look",
+    "position_at",
     "quarantined",
     "records",
     "removed",
