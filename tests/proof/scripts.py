@@ -905,6 +905,7 @@ SOURCES: Final[dict[str, Callable[[int], Story]]] = {"scripted": scripted}
 @script(1 << 16, 2, effort=HEAVY, retain_bytes=130_000)
 def kept(life: Life) -> None:
     """Two chunks of what is acked; what leaves becomes the next chunk, if the budget has room for a spare."""
+    must(not life.log.make_room(), "there is none yet")
     for number in range(1, 6):
         life.put(*[bytes([number]) * 16200] * 4)
         life.ack(1, life.log.durable)
@@ -923,6 +924,7 @@ def kept(life: Life) -> None:
     must(life.log.make_room(), "a full disk takes it")
     must(life.log.history.overflows, "soon")
     life.checkpoint()
+    life.log.history.widen()
     must("LogHistory" in repr(life.log.history), "it says what it is")
 
 

@@ -123,7 +123,7 @@ def joining(make: Made, _producer: Made, host: str) -> list[object]:
     while not other.told or len(one.told) < 3:
         one.poll(0.05)
         other.poll(0.05)
-    facts: list[object] = [[*one.told], [*other.told]]
+    facts: list[object] = [one.told[:3], other.told[:1]]  # a slow machine may see one more
     for member in (one, other):
         member.client.close()
     return facts

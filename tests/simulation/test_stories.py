@@ -141,3 +141,11 @@ def test_a_good_event_is_not_given_up_with_one_that_waits_for_another_sink_yet()
     shape = Shape(("together",), "dedupe", err=True, attempts=1, chunk=16384, chunks=4, door="mqtt two")
     steps = (Step("wait", 0.665), Step("reload"), Step("wait", 4.3))
     tell(Story(shape._replace(exits=("tcp", "http")), steps, 3917, 60, (6,), (21,)))
+
+
+def test_an_outage_is_over_once_what_failed_is_taken_by_another_output() -> None:
+    """Behind a round robin, one output took all that had failed at both. The other one counted as failing, so the
+    rest went one at a time, ten seconds apart."""
+    shape = Shape(("together",), "robin", err=False, attempts=3, door="kafka", exits=("tcp", "mqtt"))
+    steps = (Step("wait", 0.631), Step("away", where="near"), Step("wait", 0.637))
+    tell(Story(shape, steps, 3645, 70, chokes=(31,)))

@@ -39,7 +39,8 @@ class InFlight(Generic[S]):
     shared: bool = False  # it failed with others for one reason: it goes again apart from what has failed
     holds: bool = False  # newer events wait until it was tried again; what failed once, or because its peer was away
     due: float = 0.0
-    sink: str = ""  # that failed it last
+    sinks: frozenset[str] = frozenset()  # that failed it last
+    sink: str = ""  # the same, for people
     cause: str = ""
     verdict: str = ""  # why it is rejected and not sent
     told: Mapping[str, object] | None = None  # what its error record says beside that

@@ -281,7 +281,7 @@ class Sender(Generic[S]):
         self._now_sent(part, -1)
         self._record.count += 1
         if receipt.cause is None:
-            if self._record.took(receipt.takers(), part.last):
+            if self._record.took(receipt.takers(), part.last, part.sinks):
                 self._waiting.all_due(self._scheduler.time())
             if part.last > self._dropped:
                 self._supply.acked(part, part.first, part.last)
@@ -349,6 +349,7 @@ class Sender(Generic[S]):
                 holds=not passed and part.failures < _patience(cause),
                 failed_at=part.failed_at if part.failures else now,
                 due=now + _wait(low, failures),
+                sinks=frozenset(sinks),
                 sink=" and ".join(sorted(named(sinks))),
                 cause=str(cause),
                 verdict=part.verdict,

@@ -42,15 +42,16 @@ class SinkRecord:
         failing = ", ".join(sorted(self._failing)) or "none"
         return f"<SinkRecord {self.count} outcomes, failing: {failing}>"
 
-    def took(self, names: AbstractSet[str], highest: int) -> bool:
-        """These sinks have taken something, up to that position. True: an outage is over."""
+    def took(self, names: AbstractSet[str], highest: int, resolved: AbstractSet[str] = frozenset()) -> bool:
+        """These sinks have taken something, up to that position. `resolved`: they had failed what is acked now;
+        behind a round robin another one has taken it. True: an outage is over."""
         for name in names:
             self._taken[name] = self.count
             if highest > self._highest.get(name, 0):
                 self._highest[name] = highest
-        if not self._failing or self._failing.isdisjoint(names):
+        if not self._failing or (self._failing.isdisjoint(names) and self._failing.isdisjoint(resolved)):
             return False
-        self._failing -= names
+        self._failing -= names | resolved
         if self._failing:
             return False
         outage = self.old.only or self.new.only

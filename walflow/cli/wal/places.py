@@ -18,13 +18,13 @@ AGO: Final = re.compile(r"-(\d+[a-z]+)")
 FORMS: Final = "a position, a time as 2026-11-28T06:00:00Z, or how long ago, as -2h"
 
 
-class Moment(NamedTuple):
+class LogMoment(NamedTuple):
     """By log time, in nanoseconds since 1970."""
 
     ns: int
 
 
-Place = int | Moment
+Place = int | LogMoment
 
 
 def a_place(given: str | int) -> Place:
@@ -33,13 +33,13 @@ def a_place(given: str | int) -> Place:
         return a_position(given)
     try:
         if (ago := AGO.fullmatch(text)) is not None:
-            return Moment(wall_ns() - int(str(duration_of(ago[1]))))
+            return LogMoment(wall_ns() - int(str(duration_of(ago[1]))))
         told = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not {FORMS}") from None
     if told.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no time zone: write {text}Z for UTC")
-    return Moment(round(told.timestamp()) * 1_000_000_000 + told.microsecond * 1000)
+    return LogMoment(round(told.timestamp()) * 1_000_000_000 + told.microsecond * 1000)
 
 
 From = Annotated[
@@ -61,8 +61,8 @@ def positions(view: "View", first: Place, last: Place) -> tuple[int, int]:
     """From the first to the last position, both included. Reads a part of one file for each time."""
     from walflow.wal.tools.inspect import position_at
 
-    begin = position_at(view, first.ns) if isinstance(first, Moment) else first
-    stop = position_at(view, last.ns) - 1 if isinstance(last, Moment) else last
+    begin = position_at(view, first.ns) if isinstance(first, LogMoment) else first
+    stop = position_at(view, last.ns) - 1 if isinstance(last, LogMoment) else last
     if stop < begin and isinstance(first, int) and isinstance(last, int):
         raise end(f"--to {last} comes before --from {first}", EX_USAGE)
     return begin, stop
