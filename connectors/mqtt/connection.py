@@ -36,7 +36,7 @@ class HoldingClient(Client):
     failed; paho leaves it to the collector. The last gives paho the socket that is connected already.
     """
 
-    connected: socket.socket
+    connected: socket.socket | None = None
     on_released: Callable[[int], None] | None = None
     """Called with the packet identifier at PUBREL: the broker will not send the message again."""
 
@@ -76,6 +76,7 @@ class HoldingClient(Client):
         return code or self.ack(mid, 2)  # the PUBCOMP, also for a message of an earlier process
 
     def _create_socket_connection(self) -> socket.socket:
+        assert self.connected is not None
         return self.connected
 
     def _ssl_wrap_socket(self, tcp_sock: socket.socket) -> ssl.SSLSocket:
@@ -133,6 +134,8 @@ class MqttConnection:
         except TimeoutError:
             raise MqttAway(f"not connected within {CONNECT:g} s") from None
         except (OSError, ValueError) as error:
+            if self.client.connected is not None:
+                self.client.connected.close()
             raise MqttAway(_line(error)) from error
         sock = self.client.socket()
         if sock is None:

@@ -50,6 +50,10 @@ def test_to_a_time_and_by_other_zones(path: str) -> None:
     assert dumped(path, "--from", "2023-11-14T22:13:21Z", "--to", "4") == [2, 3, 4]
 
 
+def test_a_fraction_of_a_second_counts_once(path: str) -> None:
+    assert dumped(path, "--to", "2023-11-14T22:13:22.7Z") == [1, 2, 3]
+
+
 def test_before_the_first_and_behind_the_last(path: str) -> None:
     assert dumped(path, "--from", "2020-01-01T00:00:00Z") == [*range(1, 13)]
     assert dumped(path, "--from", "-1h") == []

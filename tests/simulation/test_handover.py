@@ -84,7 +84,7 @@ def test_what_is_told_to_stop_as_it_leaves_drains_as_at_any_stop(chance: int) ->
 
 
 def test_a_client_whose_events_wait_in_the_first_of_two_logs_is_not_handed_on() -> None:
-    """Their echoes would have come to nobody, and those of its next events before them."""
+    """The next process would have echoed these events to nobody, and the client's next events before them."""
     shape = Shape(("apart", "apart"), "dedupe", err=True, chunks=2, door="tcp", exits=("spark", "tcp"))
     steps = (
         *(Step("wait", 0.012), Step("full"), Step("wait", 0.062)),

@@ -1,5 +1,6 @@
 """What is acked and kept: its bounds, and that nothing else waits for it."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,22 @@ def test_without_retain_it_goes_and_an_older_version_may_open_the_log(open_log: 
     log.close()
     open_log()
     assert not meta(directory)
+
+
+def test_a_start_on_a_full_disk_that_keeps_nothing_counts_each_chunk_once() -> None:
+    """`meta` cannot say that acked events are kept, so what is acked goes, as without `retain`."""
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 4096, 16), disk)
+    put(log, 12, acks=False)
+    log.ack(1, 12)
+    log._cursor.checkpoint(log._slot(), [], {}, force=True).flush()  # type: ignore[union-attr]  # nothing is deleted yet
+    log.abandon()
+    disk.fault = lambda operation, path: errno.ENOSPC if path.endswith("meta.tmp") else None
+    log = Log(LogOptions("/log", 4096, 16, retain_bytes=1 << 20), disk)
+    assert not log.history.keeps
+    save(log)
+    assert (log.chunks, log.used) == ([], 0)
+    log.close()
 
 
 def test_a_full_disk_takes_it_chunk_by_chunk(open_log: Open) -> None:

@@ -150,7 +150,6 @@ class Log:
         self.time = LogTime(self._clock, found.last_ns)
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         self.space.occupy(self.chunks)
-        self._keep(self._acked_chunks())
         self._losses: Losses = found.losses
         self._mark_file = MarkFile(self.directory, self._uuid)
         self._arrivals = UpstreamPositions(self.directory, self._uuid)
@@ -158,6 +157,7 @@ class Log:
         self._unread = True
         try:
             self._say_history(said=found.history)
+            self._keep(self._acked_chunks())
             self._mark_file.read(found.known)
             self._arrivals.read(found.known)
             if not found.settled or self.relaxed:

@@ -39,7 +39,7 @@ def a_place(given: str | int) -> Place:
         raise typer.BadParameter(f"{text!r} is not {FORMS}") from None
     if told.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no time zone: write {text}Z for UTC")
-    return LogMoment(round(told.timestamp()) * 1_000_000_000 + told.microsecond * 1000)
+    return LogMoment(round(told.replace(microsecond=0).timestamp()) * 1_000_000_000 + told.microsecond * 1000)
 
 
 From = Annotated[

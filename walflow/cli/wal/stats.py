@@ -72,7 +72,7 @@ def _stats(view: "View") -> _Stats:
 
     found, path = view.found, view.directory.path
     names = os.listdir(path)
-    kept = [chunk for chunk in view.chunks if chunk.last <= found.acked.low]
+    kept = [chunk for chunk in view.chunks if found.history and chunk.last <= found.acked.low]
     return _Stats(
         path,
         found.uuid.hex(),

@@ -145,7 +145,7 @@ class BrokerClient(ClientLedger):
     """It hands its events to a broker, which has them from then on."""
 
     async def publish(self, put: Callable[[bytes], bool]) -> None:
-        """`put`: False as long as nobody has subscribed."""
+        """`put` hands one event to the broker. It returns False as long as nobody has subscribed."""
         while True:
             await self.pause()
             numbers = self.due()
