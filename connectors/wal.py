@@ -121,8 +121,8 @@ class Wal(Connector):
     retain: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None,
         description="How long events stay in the log once all sinks have acked them: nanoseconds, or a string as "
-        '`"24h"`. They are deleted file by file, the oldest first, within a minute after that. Default: no limit if '
-        "`retain_bytes` is there, otherwise nothing is kept.",
+        '`"24h"`. They are deleted file by file, the oldest first, an eighth of it later at most. Default: no limit '
+        "if `retain_bytes` is there, otherwise nothing is kept.",
         examples=["24h"],
     )
     retain_bytes: Annotated[Size, Field(gt=0)] | None = Field(

@@ -55,6 +55,26 @@ def test_it_goes_by_age_though_nothing_happens() -> None:
     log.close()
 
 
+def test_an_event_of_a_slow_log_goes_by_its_own_age() -> None:
+    """An event a minute never fills a file: the first one would have stayed for as long as any came."""
+    scheduler = VirtualScheduler()
+    log, retention, _ = kept(scheduler, HOUR, events=1)
+    for _ in range(66):
+        log.append(b"", b"x", 1, log.time.now_ns())
+        commit = log.commit()
+        assert commit is not None
+        commit.flush()
+        log.committed(commit)
+        log.ack(1, log.durable)
+        _settle(scheduler, 60.0)
+    assert log.chunks[0].first == 1
+    _settle(scheduler, 300.0)
+    assert log.chunks[0].first > 1, "gone an eighth of `retain` later, and a minute"
+    assert log.chunks[-1].last == 67
+    retention.stop()
+    log.close()
+
+
 def test_a_full_disk_takes_a_file_each_time_and_says_which() -> None:
     scheduler = VirtualScheduler()
     log, retention, inlet = kept(scheduler, None)

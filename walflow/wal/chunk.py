@@ -52,6 +52,7 @@ class Chunk:
         "skipped",
         "spare",
         "synced",
+        "until_ns",
     )
 
     def __init__(self, uuid: bytes, header: ChunkHeader, capacity: int) -> None:
@@ -66,6 +67,7 @@ class Chunk:
         self.name = chunk_name(header.first)
         self.last = header.first - 1
         self.since_ns = NO_STAMP  # of its first record, if it is known
+        self.until_ns = NO_STAMP  # of its last one, once it has all and if that is known
         self.end = CHUNK_START
         self.synced = 0
         self.capacity = capacity

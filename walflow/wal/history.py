@@ -2,9 +2,12 @@
 count them (decision 0056)."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from walflow.wal.chunk import Chunk
 from walflow.wal.format import NO_STAMP
+
+PARTS: Final = 8  # of the age: so many chunks have it at least, so an event stays that much longer at most
 
 
 class LogHistory:
@@ -61,12 +64,16 @@ class LogHistory:
     def is_too_old(self, last_ns: int, now_ns: int) -> bool:
         return self._most_ns is not None and last_ns < now_ns - self._most_ns
 
+    def is_long_enough(self, since_ns: int, now_ns: int) -> bool:
+        """Whether a chunk that began then is to take no more: its events go together."""
+        return self._most_ns is not None and since_ns < now_ns - self._most_ns // PARTS
+
     def _ends(self, chunks: Sequence[Chunk], last_ns: int) -> list[int]:
-        """A stamp that no record of the chunk is newer than: that of the first one behind it."""
+        """A stamp that no record of the chunk is newer than: its last one, or that of the first one behind it."""
         ends: list[int] = []
         end = last_ns
         for chunk in reversed(chunks):
-            ends.append(end)
+            ends.append(end if chunk.until_ns == NO_STAMP else chunk.until_ns)
             if chunk.since_ns != NO_STAMP:
                 end = chunk.since_ns
         return ends[::-1]

@@ -149,6 +149,8 @@ class Log:
         self._number = found.commit
         self.time = LogTime(self._clock, found.last_ns)
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
+        if self.chunks:
+            self.chunks[-1].until_ns = found.last_ns
         self.space.occupy(self.chunks)
         self._losses: Losses = found.losses
         self._mark_file = MarkFile(self.directory, self._uuid)
@@ -351,6 +353,7 @@ class Log:
         before = self.chunks[-1] if self.chunks else None
         needed = CHUNK_START + size
         if self._tail is not None:
+            self._tail.until_ns = self.time.last_ns
             commit.sealed.append(self._tail)
             self.space.seal(self._tail, needed)
         spare, capacity = self.space.take(needed, commit.unneeded)
@@ -509,6 +512,7 @@ class Log:
             else:
                 tail.close(self.disk)
             self.space.end(tail)
+            tail.until_ns = self.time.last_ns
             self._tail = None
         acked = self._acked_chunks()
         if self.history.keeps:
@@ -524,7 +528,7 @@ class Log:
         if self.space.pressed:
             return True
         if self.history.keeps:  # it goes nowhere
-            return self.history.is_too_old(self.time.last_ns, self.time.now_ns())
+            return self.history.is_long_enough(tail.since_ns, self.time.now_ns())
         return tail.end >= tail.capacity // 2
 
     def _acked_chunks(self) -> Sequence[Chunk]:
