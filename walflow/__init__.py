@@ -57,6 +57,7 @@ from walflow.extras import lacks
 from walflow.families import Families, Family
 from walflow.framing.processor import Processor
 from walflow.framing.steps import Decoder, EachPiece, Item, Refused, Step, Worked
+from walflow.log_place import LogPlace, place_of
 from walflow.needs import Need, NotAvailable
 from walflow.one_job import OneJob
 from walflow.operators.operator import Operator, OperatorContext, OutPort, Running
@@ -100,6 +101,7 @@ __all__ = [
     "JobBlocks",
     "JobEnd",
     "JobSink",
+    "LogPlace",
     "Lossless",
     "Marked",
     "MessagePiece",
@@ -149,4 +151,5 @@ __all__ = [
     "did_you_mean",
     "known_keys",
     "lacks",
+    "place_of",
 ]

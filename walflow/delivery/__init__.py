@@ -28,10 +28,11 @@ from walflow.delivery.interval_sync import Syncing
 from walflow.delivery.known_arrivals import Arriving, came_from
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalled_events import recall
+from walflow.delivery.record_feed import RecordFeed
 from walflow.delivery.retention import Retention
 from walflow.delivery.sender import Sender
 from walflow.delivery.source import LogSource
-from walflow.delivery.tag import Tags
+from walflow.delivery.tag import Tag, Tags
 from walflow.delivery.writer import LogSink
 
 __all__ = [
@@ -47,11 +48,13 @@ __all__ = [
     "InFlight",
     "LogSink",
     "LogSource",
+    "RecordFeed",
     "Resending",
     "Retention",
     "SendLimits",
     "Sender",
     "Syncing",
+    "Tag",
     "Tags",
     "came_from",
     "measure",

@@ -6,27 +6,41 @@ What it holds is only in memory: after a crash the broker sends it again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from walflow.contract import Outlet
 from walflow.delivery.held import HeldEvents
 from walflow.delivery.in_flight import InFlight, SendLimits
 from walflow.delivery.sender import Sender
-from walflow.event import Block, Frames, StreamId
+from walflow.event import Block, Codec, Frames, StreamId
 from walflow.receipt import Receipt
+
+NO_META: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class HeldBatch:
     """Events of one read, to be sent as a block. A subclass learns what becomes of them. `left`: how many have no
-    outcome yet."""
+    outcome yet. `metas`: of each event, None if they have none of their own. `codec`: None: the connector's."""
 
     def __init__(
-        self, stream: StreamId, frames: Frames, metas: Sequence[Mapping[str, object]], ingest_ns: int
+        self,
+        stream: StreamId,
+        frames: Frames,
+        metas: Sequence[Mapping[str, object]] | None,
+        ingest_ns: int,
+        *,
+        codec: Codec | None = None,
+        meta: Mapping[str, object] = NO_META,
     ) -> None:
         self.stream = stream
         self.frames = frames
         self.metas = metas
         self.ingest_ns = ingest_ns
+        self.codec = codec
+        self.meta = meta
         self.left = frames.count
+        self.first = 0  # the position at which it is held
 
     def __repr__(self) -> str:
         return f"<HeldBatch of {self.frames.count} events, {self.left} left>"
@@ -34,6 +48,12 @@ class HeldBatch:
     def wanted(self) -> bool:
         """False: it is sent no more."""
         return True
+
+    def marked(
+        self, metas: Sequence[Mapping[str, object]] | None, start: int, count: int
+    ) -> Sequence[Mapping[str, object]] | None:
+        """What is sent as the metadata of `count` events, of which the first is number `start` of the batch."""
+        return metas
 
     def went(self, count: int) -> None:
         """`count` events were sent."""
@@ -54,15 +74,17 @@ Batches = HeldEvents[HeldBatch]
 
 class Resending:
     """`on_room`: called when more may be held. `max_attempts`: how often a single event may fail before it is
-    rejected; None: no limit."""
+    rejected; `most`: how many may be sent and not settled; None: no limit."""
 
-    def __init__(self, out: Outlet, on_room: Callable[[], None], max_attempts: int | None = None) -> None:
+    def __init__(
+        self, out: Outlet, on_room: Callable[[], None], max_attempts: int | None = None, most: int | None = None
+    ) -> None:
         self._out = out
         self._on_room = on_room
         self._next = 1  # the position of the next event, counted since the start
         self._bytes = 0  # of what is not settled
         self._redelivered = out.counter("redelivered_events_total")
-        self._sender = Sender(self, out, SendLimits(attempts=max_attempts))
+        self._sender = Sender(self, out, SendLimits(most, max_attempts))
 
     def __repr__(self) -> str:
         return f"<Resending {self._sender!r}, {self._bytes} bytes are not settled>"
@@ -73,6 +95,7 @@ class Resending:
 
     def hold(self, batch: HeldBatch, refused: str = "") -> None:
         """Sent with the next `pump`. `refused`: why it leaves by err instead."""
+        batch.first = self._next
         events = HeldEvents(batch, self._next, batch.frames, batch.metas)
         self._next += batch.frames.count
         self._bytes += events.size
@@ -101,11 +124,11 @@ class Resending:
         return Block(
             batch.stream,
             frames,
-            self._out.codec,
+            batch.codec or self._out.codec,
             receipt,
             ingest_ns=batch.ingest_ns,
-            meta={},
-            event_metas=metas,
+            meta=batch.meta,
+            event_metas=batch.marked(metas, part.first - batch.first, part.count),
         )
 
     def cut(self, part: InFlight[Batches], first: int, last: int) -> Batches:

@@ -14,12 +14,13 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from walflow.admin.text import printable
 from walflow.errors import DirectoryLocked, WalflowError
 from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL
+from walflow.log_place import HIGHEST, position_of
 
 if TYPE_CHECKING:
     from walflow.wal import Gap
     from walflow.wal.tools.inspect import Read
 
-EVERYTHING = (1 << 64) - 1  # the highest position
+EVERYTHING = HIGHEST
 
 At = Annotated[
     Path,
@@ -30,10 +31,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")
 
 
 def a_position(given: str | int) -> int:
-    text = str(given)  # a default comes as what it is
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= EVERYTHING):
-        raise typer.BadParameter(f"{text!r} is not a position: positions are integers from 1")
-    return int(text)
+    try:
+        return position_of(given)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 @contextmanager
