@@ -7,6 +7,7 @@ no other lifecycle callbacks. Receipts from an earlier run have no effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol, Self
@@ -229,6 +230,35 @@ class PipelineHost(Connector):
     def hosting(cls, settings: HostSettings, pipeline: str, folder: str) -> Self:
         """The instance that runs `pipeline`, a `walflow_kernel.shipped.PackedText`. `settings` are of its `settings`.
         `folder`: where it may keep files, relative to --workdir. Raises pydantic's ValidationError."""
+        raise NotImplementedError
+
+
+@dataclass
+class ReplayProgress:
+    """Of one process. `first`, `end`: the first and the last position that are wanted, once it has looked.
+    `settled_to`: all up to there is acked or rejected, `events` in number. `missed`: events that could not be read.
+    `over`: each event has its outcome."""
+
+    first: int = 0
+    end: int = 0
+    settled_to: int = 0
+    events: int = 0
+    missed: int = 0
+    over: bool = False
+
+
+class LogReplayer(Connector):
+    """A connector that sends again what a log has. The entry-point group `walflow.roles` names it as `replay`; then
+    `walflow replay` puts it in the place of the log."""
+
+    @classmethod
+    def replaying(cls, path: str, begin: str | None, end: str | None, speed: float | None) -> Self:
+        """The instance that sends what the log in `path` has, and then stops the daemon. `begin`, `end`: places, as
+        `LogPlace`. Raises pydantic's ValidationError."""
+        raise NotImplementedError
+
+    @property
+    def progress(self) -> ReplayProgress:
         raise NotImplementedError
 
 

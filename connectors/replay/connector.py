@@ -9,11 +9,23 @@ from typing import ClassVar, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from connectors.replay.replay_run import FAMILIES, ReplayRun
-from walflow import CodecUse, Connector, Families, Guarantee, Inlet, LogPlace, Need, Outlet, Ports, Traits
+from walflow import (
+    CodecUse,
+    Families,
+    Guarantee,
+    Inlet,
+    LogPlace,
+    LogReplayer,
+    Need,
+    Outlet,
+    Ports,
+    ReplayProgress,
+    Traits,
+)
 from walflow.files import directory
 
 
-class Replay(Connector):
+class Replay(LogReplayer):
     """A source of the events that a log has: its backlog, and what it keeps of acked events (`retain`). Each has the
     codec, the metadata and the time of arrival that it had, and besides that `$replay`, with `log` (the log's id) and
     `position`. A log or a frontier sink does not take it for the event that it has already."""
@@ -55,7 +67,7 @@ class Replay(Connector):
         default=False, description="Stops the daemon, with exit code 0, once each event is acked or rejected."
     )
 
-    _settled_to: int = PrivateAttr(default=0)  # a position; another run goes on behind it
+    _progress: ReplayProgress = PrivateAttr(default_factory=ReplayProgress)  # of all runs
 
     @model_validator(mode="after")
     def _ends_or_follows(self) -> Self:
@@ -79,7 +91,12 @@ class Replay(Connector):
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
         if out.linked:
-            await ReplayRun(self, out, self._settled_to, self._settled).run()
+            await ReplayRun(self, out).run()
 
-    def _settled(self, last: int) -> None:
-        self._settled_to = last
+    @classmethod
+    def replaying(cls, path: str, begin: str | None, end: str | None, speed: float | None) -> Self:
+        return cls.model_validate({"path": path, "from": begin, "to": end, "speed": speed, "stop": True})
+
+    @property
+    def progress(self) -> ReplayProgress:
+        return self._progress

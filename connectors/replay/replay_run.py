@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import MsgspecError
 
@@ -66,14 +66,14 @@ class HeldRecord(HeldBatch):
         self._settled()
 
     def place(self, meta: Mapping[str, object]) -> str:
-        return f"record at position {self._position} of the log"
+        mark = cast(Mapping[str, object], meta["replay"])
+        return f"position {mark['position']} of the log"
 
 
 class ReplayRun:
-    """`behind`: the last position that a run before has settled, with all before it; 0: none. `settled`: called as
-    this grows."""
+    """Goes on behind what a run before has settled."""
 
-    def __init__(self, config: "Replay", out: Outlet, behind: int, settled: Callable[[int], None]) -> None:
+    def __init__(self, config: "Replay", out: Outlet) -> None:
         self._config = config
         self._out = out
         self._room = asyncio.Event()
@@ -81,23 +81,25 @@ class ReplayRun:
         self._tags = Tags()
         self._streams: dict[StreamId, StreamId] = {}
         self._held: deque[HeldRecord] = deque()
-        self._tell_settled = settled
+        self._progress = config.progress
         self._missed = out.counter("replay_missed_events_total")
         self._paced_from: tuple[float, int] | None = None
         self._gap: Gap | None = None
-        self._events = 0
         self._numbers = count(1)
-        begin = behind + 1 if behind else None if config.begin is None else place_of(config.begin)
+        begin = None if config.begin is None else place_of(config.begin)
+        if self._progress.settled_to:
+            begin = self._progress.settled_to + 1
         end = None if config.end is None else place_of(config.end)
         self._feed = RecordFeed(config.path, begin, end, follow=config.follow)
 
     async def run(self) -> None:
         """Until all is settled, if it has an end. Raises CannotReplay."""
-        out, feed = self._out, self._feed
+        out, feed, progress = self._out, self._feed, self._progress
         out.window = min(out.window, WINDOW)
         on = partial(on_thread, out.scheduler)
         try:
             gaps = await on(feed.open)
+            progress.first, progress.end = progress.first or feed.first, feed.end
             out.gauge("replay_position", lambda: feed.next - 1)
             out.gauge("replay_end_position", lambda: feed.end)
             out.log.info("replay", begins=feed.next, ends=None if self._config.follow else feed.end, log=feed.log)
@@ -107,7 +109,7 @@ class ReplayRun:
                 await self._send(await on(lambda: feed.read(WINDOW)))
                 if feed.waits:
                     self._tell_gap()
-                    await asyncio.sleep(LOOK)
+                    await self._sleep(LOOK)
             self._tell_gap()
             while self._held:
                 await self._wait()
@@ -115,7 +117,8 @@ class ReplayRun:
             raise CannotReplay(str(error)) from error
         finally:
             await on(feed.close)
-        out.log.info("replay over", events=self._events, missed=self._missed.value, ended=feed.end)
+        out.log.info("replay over", events=progress.events, missed=progress.missed, ended=feed.end)
+        progress.over = True
         if self._config.stop:
             out.stop(graceful=True)
 
@@ -142,7 +145,17 @@ class ReplayRun:
         if self._paced_from is None:
             self._paced_from = now, ingest_ns
         since, first_ns = self._paced_from
-        await asyncio.sleep(max(0.0, since + (ingest_ns - first_ns) / 1e9 / speed - now))
+        await self._sleep(since + (ingest_ns - first_ns) / 1e9 / speed - now)
+
+    async def _sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        passed = asyncio.Event()
+        timer = self._out.scheduler.call_later(seconds, passed.set)
+        try:
+            await passed.wait()
+        finally:
+            timer.cancel()
 
     def _hold(self, record: Record) -> None:
         try:
@@ -161,26 +174,31 @@ class ReplayRun:
             frames = frames.slice(start, stop)
             metas = tag.event_metas
             tag = tag._replace(event_metas=None if metas is None else metas[start:stop])
-        self._events += frames.count
         held = HeldRecord(self._stream(tag.stream), frames, tag, record.ingest_ns, feed.log, first, self._settled)
         self._held.append(held)
         self._resending.hold(held)
 
     def _stream(self, of: StreamId) -> StreamId:
         """A stream of this run for each of the log: what came together stays in order."""
-        if of not in self._streams and len(self._streams) >= STREAMS:
-            self._streams.clear()
-        return self._streams.setdefault(of, StreamId(self._out.name, self._out.run, next(self._numbers)))
+        known = self._streams.get(of)
+        if known is None:
+            if len(self._streams) >= STREAMS:
+                self._streams.clear()
+            known = self._streams[of] = StreamId(self._out.name, self._out.run, next(self._numbers))
+        return known
 
     def _settled(self) -> None:
         while self._held and not self._held[0].left:
-            self._tell_settled(self._held.popleft().last)
+            held = self._held.popleft()
+            self._progress.settled_to = held.last
+            self._progress.events += held.frames.count
         self._room.set()
 
     def _miss(self, gap: Gap) -> None:
         """Told with its neighbours, before what follows them."""
         first, last = max(gap.first, self._feed.first), min(gap.last, self._feed.end)
         self._missed.value += last - first + 1
+        self._progress.missed += last - first + 1
         before = self._gap
         if before is not None and (before.last + 1, before.reason) == (first, gap.reason):
             first = before.first

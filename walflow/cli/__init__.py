@@ -77,6 +77,7 @@ def app() -> typer.Typer:
     from walflow.cli.new import new
     from walflow.cli.reload import reload
     from walflow.cli.repl import repl
+    from walflow.cli.replay import replay
     from walflow.cli.run import run
     from walflow.cli.schema import schema
     from walflow.cli.status import status
@@ -106,6 +107,7 @@ def app() -> typer.Typer:
     program.command()(schema)
     program.command()(status)
     program.command(help=flowing(reload.__doc__ or ""))(reload)
+    program.command(help=flowing(replay.__doc__ or ""))(replay)
     program.command(help=flowing(top.__doc__ or ""))(top)
     program.command(help=flowing(tap.__doc__ or ""))(tap)
     program.add_typer(connectors_app(), name="connectors")

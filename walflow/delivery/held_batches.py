@@ -159,8 +159,10 @@ class Resending:
         return passed and self._bytes >= self._out.window
 
     def place(self, part: InFlight[Batches]) -> str:
-        metas = part.source.metas
-        return part.source.owner.place(metas[part.first - part.source.first]) if metas is not None else ""
+        events, batch = part.source, part.source.owner
+        _, metas = events.between(part.first, part.first)
+        marked = batch.marked(metas, part.first - batch.first, 1)
+        return batch.place(marked[0]) if marked is not None else ""
 
     def _settle(self, part: InFlight[Batches], count: int) -> None:
         events, batch = part.source, part.source.owner

@@ -20,6 +20,13 @@ def a_place(given: str | int) -> Place:
         raise typer.BadParameter(str(error)) from None
 
 
+def shown_place(given: str | None) -> str | None:
+    """As it is written: how long ago is known when it is used."""
+    if given is not None:
+        a_place(given)
+    return given
+
+
 From = Annotated[
     int, typer.Option("--from", help=f"The first one: {FORMS}.", parser=a_place, metavar="PLACE", show_default=False)
 ]
@@ -46,4 +53,4 @@ def positions(view: "View", first: Place, last: Place) -> tuple[int, int]:
     return begin, stop
 
 
-__all__ = ["EVERYTHING", "From", "To", "positions"]
+__all__ = ["EVERYTHING", "From", "To", "positions", "shown_place"]
