@@ -248,7 +248,7 @@ class ReplayProgress:
 
 
 class LogReplayer(Connector):
-    """A connector that sends again what a log has. The entry-point group `walflow.roles` names it as `replay`; then
+    """A connector that sends again what a log has. The entry-point group `walflow.roles` names it as `replayer`; then
     `walflow replay` puts it in the place of the log."""
 
     @classmethod

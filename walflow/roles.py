@@ -15,9 +15,9 @@ CONNECTORS: Final = "walflow.connectors"
 ROLES: Final = "walflow.roles"
 DAEMON: Final = "daemon"
 
-Role = Literal["buffer", "engine", "log", "replay"]
+Role = Literal["buffer", "engine", "log", "replayer"]
 """`buffer`: holds events in memory, within `max_elements` and `max_bytes`. `log`: holds them on disk, in `path`.
-`engine`: holds them on disk, and runs a pipeline on what it holds: a `walflow.PipelineHost`. `replay`: sends again
+`engine`: holds them on disk, and runs a pipeline on what it holds: a `walflow.PipelineHost`. `replayer`: sends again
 what a log has: a `walflow.LogReplayer`."""
 
 

@@ -39,14 +39,12 @@ class Replay(LogReplayer):
         default=None,
         alias="from",
         description="Where it begins: a position, a time, or how long ago. Default: the oldest event that is there.",
-        examples=["-2h", "2026-11-28T06:00:00Z", 42],
     )
     end: LogPlace | None = Field(
         default=None,
         alias="to",
         description="Where it ends: the last position, a time that is not reached, or how long ago. Default: the "
         "newest event that is there when it begins.",
-        examples=["-1h"],
     )
     follow: bool = Field(default=False, description="Goes on with what comes into the log. It looks once a second.")
     speed: float | None = Field(
@@ -55,7 +53,6 @@ class Replay(LogReplayer):
         allow_inf_nan=False,
         description="How fast, by the events' times of arrival. 1: as they came; 10: ten times as fast. Default: as "
         "fast as the sinks take them.",
-        examples=[1],
     )
     max_attempts: int | None = Field(
         default=None,

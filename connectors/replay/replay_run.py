@@ -17,8 +17,9 @@ from walflow.wal import Gap, Record
 if TYPE_CHECKING:
     from connectors.replay.connector import Replay
 
-WINDOW: Final = 64 << 10  # bytes that are read at a time, and that are sent and not settled: several replays may run
-EVENTS: Final = 512  # sent and not settled: each has metadata of its own
+READ: Final = 32 << 10  # bytes at a time: many replays may run, and each has 256 KiB
+WINDOW: Final = 64 << 10  # bytes that are sent and not settled
+EVENTS: Final = 200  # sent and not settled: each has metadata of its own
 LOOK: Final = 1.0  # seconds until it looks for more
 STREAMS: Final = 4096  # of the log, remembered
 
@@ -32,7 +33,7 @@ FAMILIES: Final[Families] = {
 }
 
 
-class CannotReplay(WalflowError):
+class LogNotReadable(WalflowError):
     """The log cannot be read now. Another run may."""
 
 
@@ -93,7 +94,7 @@ class ReplayRun:
         self._feed = RecordFeed(config.path, begin, end, follow=config.follow)
 
     async def run(self) -> None:
-        """Until all is settled, if it has an end. Raises CannotReplay."""
+        """Until all is settled, if it has an end. Raises LogNotReadable."""
         out, feed, progress = self._out, self._feed, self._progress
         out.window = min(out.window, WINDOW)
         on = partial(on_thread, out.scheduler)
@@ -106,7 +107,7 @@ class ReplayRun:
             out.on_ready(self._resending.pump)
             await self._send(gaps)
             while not feed.ended:
-                await self._send(await on(lambda: feed.read(WINDOW)))
+                await self._send(await on(lambda: feed.read(READ)))
                 if feed.waits:
                     self._tell_gap()
                     await self._sleep(LOOK)
@@ -114,7 +115,7 @@ class ReplayRun:
             while self._held:
                 await self._wait()
         except (Unusable, ReadFailed) as error:
-            raise CannotReplay(str(error)) from error
+            raise LogNotReadable(str(error)) from error
         finally:
             await on(feed.close)
         out.log.info("replay over", events=progress.events, missed=progress.missed, ended=feed.end)

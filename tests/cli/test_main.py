@@ -137,8 +137,8 @@ WAL_COMMANDS = "there is stats, check, dump, repair, skip, rename, retain, consu
         (
             ["zzz"],
             (
-                "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, reload, top, "
-                "tap, connectors, wal, frontier"
+                "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, reload, replay, "
+                "top, tap, connectors, wal, frontier"
             ),
         ),
         (["wal", "inspect"], WAL_COMMANDS),

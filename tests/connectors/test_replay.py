@@ -1,8 +1,10 @@
 """A log is read beside whoever uses it, and its events are sent again."""
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -11,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.replay import Replay
-from connectors.replay.replay_run import CannotReplay
+from connectors.replay.replay_run import EVENTS, LogNotReadable
 from walflow.errors import PeerAway
 from walflow.event import Block
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
@@ -110,6 +112,10 @@ def numbers(blocks: list[Block]) -> list[int]:
     return [cast(dict[str, int], value)["n"] for block in blocks for value in block.values]
 
 
+def marks_of(block: Block) -> list[dict[str, object]]:
+    return [cast(dict[str, dict[str, object]], meta)["replay"] for meta in block.event_metas or ()]
+
+
 def missed(replay: Replaying) -> int:
     return replay.out.counters["replay_missed_events_total"].value
 
@@ -122,7 +128,7 @@ async def test_all_that_a_log_has_is_sent_as_it_came_and_marked(tmp_path: Path) 
         blocks = await replay.all()
     log.close()
     assert numbers(blocks) == [1, 2, 3, 4, 5]
-    marks = [dict(cast(dict[str, object], meta)["replay"]) for block in blocks for meta in block.event_metas or ()]
+    marks = [mark for block in blocks for mark in marks_of(block)]
     assert [mark["position"] for mark in marks] == [1, 2, 3, 4, 5]
     assert {mark["log"] for mark in marks} == {log.log.uuid}
     assert [block.meta for block in blocks] == [{}, {}, {"peer": {"host": "web-1"}}]
@@ -148,9 +154,7 @@ async def test_it_begins_and_ends_at_places(tmp_path: Path, bounds: dict[str, ob
         blocks = await replay.all()
         assert missed(replay) == 0
     assert numbers(blocks) == sent
-    assert [
-        cast(dict[str, dict[str, int]], meta)["replay"]["position"] for b in blocks for meta in b.event_metas or ()
-    ] == sent
+    assert [mark["position"] for block in blocks for mark in marks_of(block)] == sent
 
 
 async def test_a_place_that_is_none_is_refused() -> None:
@@ -335,8 +339,33 @@ async def test_a_log_that_is_not_there_is_for_another_run(tmp_path: Path) -> Non
     scheduler = VirtualScheduler()
     replay = Replay.model_validate({"path": str(tmp_path / "log")})
     async with running(replay, scheduler) as first:
-        with pytest.raises(CannotReplay, match="there is no log there"):
+        with pytest.raises(LogNotReadable, match="there is no log there"):
             await first.task
     written(tmp_path, 1).close()
     async with running(replay, scheduler) as second:
         assert numbers(await second.all()) == [1, 2]
+
+
+async def test_sixteen_at_once_have_256_kib_each(tmp_path: Path) -> None:
+    log = written(tmp_path, 0, chunk=8 << 20)
+    for first in range(1, 10_000, 100):
+        log.record(*range(first, first + 100), size=60)
+    log.close()
+    outs: list[MemoryOutlet] = []
+    gc.collect()
+    tracemalloc.start()
+    try:
+        async with AsyncExitStack() as stack:
+            for number in range(16):
+                replay = await stack.enter_async_context(replaying(tmp_path, **{"from": 1 + 100 * number}))
+                outs.append(replay.out)
+                for _ in range(10):  # it is under way
+                    replay.take()
+                    await replay.passes()
+            assert all(sum(block.frames.count for block in out.sent) == EVENTS for out in outs), (
+                "each is at its bound"
+            )
+            each = tracemalloc.get_traced_memory()[0] // 16
+    finally:
+        tracemalloc.stop()
+    assert each < 256 << 10

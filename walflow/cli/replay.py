@@ -68,15 +68,15 @@ def replay(
 ) -> None:
     """Send what a log has once more, into one sink of a flow, and into no other.
 
-    The events go the way that they have in the flow, from the log by its pipelines to the sink. The log is only read:
-    a daemon may use it meanwhile, and what is acked there does not change. The sink is one of this command, with the
-    settings of the flow, and is waited for where it is away, or is a file that the daemon has open. Acked events are there if the log keeps them
-    (`retain`).
+    The events go the way that they have in the flow, from the log through its pipelines to the sink. The log is only
+    read: a daemon may use it meanwhile, and what is acked there does not change. The sink has the settings of the
+    flow, and a connection of its own. If it is away, or a file that the daemon has open, it is waited for. Acked
+    events are there if the log keeps them (`retain`).
 
     Each event has the metadata `$replay`. A receiver that is sent an event again gets it again.
 
-    Exit codes: 0 each event was acked; 1 some were rejected, or could not be read, there is none, or it was stopped before its end;
-    2 wrong options; 74 not a log; 78 the flow has an error, or no such way.
+    Exit codes: 0 each event was acked; 1 some were rejected or could not be read, there is none, or it was stopped
+    before its end; 2 wrong options; 74 not a log; 78 the flow has an error, or no such way.
     """
     from walflow.runtime.daemon import Settings, run as run_daemon
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from walflow.contract import Claim, LogReplayer
+from walflow.contract import LogReplayer
 from walflow.errors import Misconfigured
 from walflow.lang.config import NodeId
 from walflow.plan.assembly import ERR, Assembly, ConnectorPlan, Link
@@ -16,9 +16,9 @@ from walflow.roles import type_of
 
 def replayer(registry: Registry) -> type[LogReplayer]:
     """Raises NotLoadable."""
-    found = find(type_of("replay"), registry)
+    found = find(type_of("replayer"), registry)
     if found is None or not issubclass(found, LogReplayer):
-        raise NotLoadable("the connector with the role replay is no subclass of walflow.LogReplayer")
+        raise NotLoadable("the connector with the role replayer is no subclass of walflow.LogReplayer")
     return found
 
 
@@ -32,7 +32,7 @@ def replay_into(assembly: Assembly, path: str, sink: str, replay: LogReplayer) -
         raise Misconfigured(_no_way(assembly, log.id, target.id))
     nodes = {link.source for link in links} | {link.target for link in links}
     pipelines = tuple(plan for plan in assembly.pipelines if plan.id in nodes)
-    stand_in = replace(log, kind=type_of("replay"), connector=replay, codec=None, preframing=None, postframing=None)
+    stand_in = replace(log, kind=type_of("replayer"), connector=replay, codec=None, preframing=None, postframing=None)
     connectors = tuple(stand_in if plan.id == log.id else plan for plan in assembly.connectors if plan.id in nodes)
     return replace(assembly, connectors=connectors, pipelines=pipelines, links=tuple(links))
 
@@ -43,7 +43,7 @@ def _log_in(assembly: Assembly, path: str) -> ConnectorPlan:
         os.path.realpath(claim.path): plan
         for plan in assembly.connectors
         for claim in plan.connector.claims()
-        if plan.connector.traits.positions and isinstance(claim, Claim)
+        if plan.connector.traits.positions and plan.connector.traits.passes  # Spark sends results
     }
     if wanted not in logs:
         known = ", ".join(f"{plan.id} in {where}" for where, plan in logs.items()) or "none"

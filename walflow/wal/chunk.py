@@ -6,7 +6,7 @@ of the checksums tells them apart.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from walflow.disk import Disk
 from walflow.errors import DiskFull, ReadFailed
@@ -139,13 +139,15 @@ class Pages:
     checksum accepts. So a bad sector stands in the way of the records on it alone. Before anything is given up that
     is not sound, `check` says whether it was read at all. `strict`: each page must be readable."""
 
+    window_bytes: ClassVar[int] = WINDOW
+
     def __init__(self, directory: Directory, name: str, fd: int, limit: int, *, strict: bool = False) -> None:
         self._directory = directory
         self._disk = directory.disk
         self._name = name
         self._fd = fd
         self._base = 0
-        self._ahead = WINDOW
+        self._ahead = self.window_bytes
         self.limit = limit
         self.window = b""
         self._strict = strict and not directory.gives_up
@@ -160,7 +162,7 @@ class Pages:
         if index < 0 or index + size > len(self.window):
             self.window = self.read(offset, min(max(size, self._ahead), self.limit - offset))
             self._base = offset
-            self._ahead = WINDOW
+            self._ahead = self.window_bytes
             index = 0
         return index if size <= len(self.window) - index else -1
 
@@ -168,7 +170,7 @@ class Pages:
         """Returns the bytes; fewer only at the limit. A large piece is read directly, and so not copied."""
         index = offset - self._base
         if index < 0 or index + size > len(self.window):
-            if size >= WINDOW // 4:
+            if size >= self.window_bytes // 4:
                 self._ahead = PAGE  # the next record is likely as large: of it, only the header is wanted here
                 return self.read(offset, min(size, self.limit - offset))
             index = max(self.find(offset, size), 0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from walflow.wal.chunk import Chunk, Pages
 from walflow.wal.directory import Directory
@@ -18,7 +18,9 @@ def unreported(count: int) -> None:
 
 
 class CountedRecords(Pages):
-    """Reports how far it has read, counting each byte once."""
+    """Reports how far it has read, counting each byte once. Many of them may be open for long, one of each replay."""
+
+    window_bytes: ClassVar[int] = 64 << 10
 
     def __init__(self, directory: Directory, name: str, fd: int, limit: int, count: Read) -> None:
         super().__init__(directory, name, fd, limit)
