@@ -58,8 +58,8 @@ class Blameless(WalflowError):
 
 
 class OneOfMany(WalflowError):
-    """A sink fails all that was under way, and cannot tell which event is to blame. It gives each of them the same
-    error. It counts as an attempt of the only one of them that had failed before; if there were two, of neither."""
+    """A sink fails all that was under way, and cannot tell which event is to blame. It counts as an
+    attempt only of an event that was under way alone."""
 
 
 class PeerAway(OneOfMany):

@@ -36,7 +36,6 @@ from connectors.tcp import client as tcp_client
 from tests.simulation.shrink import why
 from tests.simulation.story import draw
 from walflow.delivery import sender
-from walflow.delivery.company import Company
 from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.pump import Pump
 from walflow.delivery.sender import Sender
@@ -313,7 +312,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "the frontier in a table is not read": instead(StoryTable, "read", nothing),
     "no lock is asked for": _unlocked,
     "no key is remembered": instead(SeenKeys, "add", nothing),
-    "of two that fail together both are to blame": instead(Company, "is_alone", true),
+    "of two that fail together both are to blame": lambda: patch.object(sender, "OneOfMany", _Never),
     "a batch joins what comes again": around(batch._Batch, "accept", _joins_again),
     "a round robin keeps what all have failed": instead(roundrobin._RoundRobin, "_is_for_the_source", _while_open),
     "nothing holds a log up": lambda: patch.object(sender, "HOLDS_UP", 1e9),

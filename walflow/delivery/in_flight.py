@@ -37,6 +37,7 @@ class InFlight(Generic[S]):
     halved: bool = False
     untried: bool = False  # since it was cut out of a larger part
     shared: bool = False  # it failed with others for one reason: it goes again apart from what has failed
+    alone: bool = False  # it goes with nothing else under way, so that its failure says that it is to blame
     holds: bool = False  # newer events wait until it was tried again; what failed once, or because its peer was away
     due: float = 0.0
     sinks: frozenset[str] = frozenset()  # that failed it last

@@ -11,8 +11,8 @@ itself, with what is known of who has it. Three rules say when (decision 0047):
   old part at a time, with waits that grow. Once it takes something, all goes on.
 - *Attempts.* A failure of a single event counts only if the sink that failed it has taken something else since the
   failure before, or, after half a minute, if newer ones wait for the room that only such events hold; and if the
-  event may be its cause: `Blameless` never counts, `OneOfMany` for the only one that had failed before. So an outage
-  uses up no attempts. After `attempts` counted failures the event is rejected.
+  event may be its cause: `Blameless` never counts, `OneOfMany` only if nothing else was under way. So an outage uses
+  up no attempts. After `attempts` counted failures the event is rejected.
 
 What failed waits in `FailedParts`; what each sink has taken stands in `SinkRecord`.
 
@@ -24,7 +24,6 @@ from collections import deque
 from typing import Final, Generic, TypeVar
 
 from walflow.contract import FailedEvents, FailedPart, Outlet, Timer
-from walflow.delivery.company import Company
 from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.in_flight import InFlight, SendLimits, Supply
 from walflow.delivery.pump import Pump
@@ -36,7 +35,8 @@ from walflow.receipt import AGAIN, Receipt, named, runs
 S = TypeVar("S")
 
 ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
-HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes
+HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes;
+# so long newer ones wait so that one goes alone
 FEW: Final = 16  # parts that failed: newer ones go on beside so many, also if these are larger than the window
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
@@ -60,7 +60,8 @@ class Sender(Generic[S]):
         self._again_shared = 0  # parts of these
         self._probed_old = False  # by the last probe: a sink that lets one block come must get a new one too
         self._turns = 0  # new parts that are due before the next old one
-        self._company = Company[S]()
+        self._alone: InFlight[S] | None = None  # under way, and nothing else may be
+        self._alone_until = 0.0
         self._dropped = 0  # all events up to this position are gone
         self._timer: Timer | None = None
         self._timer_at = 0.0
@@ -149,7 +150,9 @@ class Sender(Generic[S]):
     def _next(self, now: float) -> InFlight[S] | None:
         """Taken off its queue. None: nothing may be sent now."""
         most = self._limits.events
-        if most is not None and self._sent >= most:
+        if self._alone is not None and now >= self._alone_until:
+            self._no_longer_alone(self._alone)
+        if self._alone is not None or (most is not None and self._sent >= most):
             return None
         waiting, old = self._waiting, self._record.old
         if not waiting:
@@ -160,12 +163,12 @@ class Sender(Generic[S]):
                 return self._next_new(now) if first is None else None
             part = waiting.probe()
             if self._is_apart(part):
-                return waiting.take(part) if self._fits(part) else None
+                return waiting.take(part) if self._fits(part, now) else None
             return self._next_new(now) if first is None else None
         if first is not None and first.due <= now:
-            return waiting.take(first) if self._is_apart(first) and self._fits(first) else None
+            return waiting.take(first) if self._is_apart(first) and self._fits(first, now) else None
         if due is not None and due.due <= now and self._may_go_again(due, now):
-            if not self._fits(due):
+            if not self._fits(due, now):
                 return None
             self._turns = SHARE - 1 if due.proven else 0
             return waiting.take(due)
@@ -178,10 +181,19 @@ class Sender(Generic[S]):
         if probes.only:
             probes.tried(now)
 
-    def _fits(self, part: InFlight[S]) -> bool:
+    def _fits(self, part: InFlight[S], now: float) -> bool:
         """Otherwise it waits until more is settled, and no new part takes its place."""
+        if part.alone and self._sent:
+            if now < part.due + HOLDS_UP:
+                return False
+            part.alone = False
         most = self._limits.events
         return most is None or not self._sent or self._sent + part.count <= most
+
+    def _no_longer_alone(self, part: InFlight[S]) -> None:
+        """It is settled, or it takes long: then others go on, and its failure says nothing of it."""
+        part.alone = False
+        self._alone = None
 
     def _may_go_again(self, part: InFlight[S], now: float) -> bool:
         """What failed because the sink was away goes before what is newer, in its order."""
@@ -246,6 +258,10 @@ class Sender(Generic[S]):
 
     def _now_sent(self, part: InFlight[S], sign: int) -> None:
         self._sent += sign * part.count
+        if part.alone and sign > 0:
+            self._alone, self._alone_until = part, self._scheduler.time() + HOLDS_UP
+        elif part is self._alone:
+            self._alone = None
         if part.failures:
             self._again_events += sign * part.count
             self._again_bytes += sign * part.size
@@ -317,13 +333,9 @@ class Sender(Generic[S]):
         taken = self._record.taken(sinks) if before is None else before
         suspected = blame.suspects(taken) or self._holds_up(part, now)
         others_passed = suspected and not isinstance(cause, Blameless)
-        causes = [*dict.fromkeys(receipt.causes())]
-        of_many = part.failures > 0 and any(isinstance(one, OneOfMany) for one in causes)
-        # another one that had failed may have failed with it, and wait for another sink yet: next time it goes apart
-        unsure = of_many and len(self._again_parts) > 0
-        counts = self._company.is_alone(part, causes) and others_passed and not unsure
+        of_many = part.failures > 0 and all(isinstance(one, OneOfMany) for one in receipt.causes())
+        counts = others_passed and (part.alone or not of_many)
         passed = self._record.has_passed(sinks, part.first + stop)
-        shared = of_many and not counts
         if self._record.failed(sinks, now, again=part.failures > 0):
             self._out.waits()
         first, last = part.first + start, part.first + stop - 1
@@ -345,7 +357,11 @@ class Sender(Generic[S]):
                 proven=part.proven or others_passed,
                 halved=part.halved or halves,
                 untried=halves,
-                shared=shared,
+                shared=of_many and not counts,
+                alone=of_many
+                and (part.alone or others_passed)
+                and end == begin + 1
+                and self._limits.attempts is not None,
                 holds=not passed and part.failures < _patience(cause),
                 failed_at=part.failed_at if part.failures else now,
                 due=now + _wait(low, failures),
@@ -356,8 +372,6 @@ class Sender(Generic[S]):
                 told=part.told,
             )
             self._waiting.add(again)
-            if counts:
-                self._company.counted(again, causes)
         self._out.log.warning(
             "redelivery",
             position=first,
@@ -380,9 +394,12 @@ class Sender(Generic[S]):
     def _arm(self, now: float) -> None:
         """One timer, for what is due next."""
         waiting, old, new = self._waiting, self._record.old, self._record.new
-        if not waiting and not new.only and not self._timer_at:
+        if not waiting and not new.only and not self._timer_at and self._alone is None:
             return
         times = [old.due] if waiting and old.only else [part.due for part in (waiting.first, waiting.due) if part]
+        times += [part.due + HOLDS_UP for part in (waiting.first, waiting.due) if part is not None and part.alone]
+        if self._alone is not None:
+            times.append(self._alone_until)
         if new.only:
             times.append(new.due)
         at = min((one for one in times if one > now), default=0.0)
