@@ -138,8 +138,10 @@ class Judge:
         story = self.story
         # what is under way alone as its peer goes away cannot be told from what ends the connection: of one attempt
         # a coincidence takes all (docs/howto/echo-client.md)
-        hasty = "tcp" in story.shape.exits and any(one and one.attempts == 1 for one in (story.shape, story.then))
-        coincides = hasty and any(step.what in TROUBLES for step in story.steps)
+        # so can what fails again for another reason: a peer that has no time for it just then
+        hasty = any(one and one.attempts == 1 for one in (story.shape, story.then))
+        troubles = TROUBLES if "tcp" in story.shape.exits else {"busy"}
+        coincides = hasty and any(step.what in troubles for step in story.steps)
         return coincides or number in (*story.poison, *story.chokes)
 
     def _letters(self, peers: Sequence[str], client: str, number: int) -> int:
