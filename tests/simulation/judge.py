@@ -138,9 +138,9 @@ class Judge:
         story = self.story
         # what is under way alone as its peer goes away cannot be told from what ends the connection: of one attempt
         # a coincidence takes all (docs/howto/echo-client.md)
-        # so can what fails again for another reason: a peer that has no time for it just then
+        # so can what failed with a bad one, and then again as its peer had no time
         hasty = any(one and one.attempts == 1 for one in (story.shape, story.then))
-        troubles = TROUBLES if "tcp" in story.shape.exits else {"busy"}
+        troubles = TROUBLES if "tcp" in story.shape.exits else {"busy"} if story.chokes else set[str]()
         coincides = hasty and any(step.what in troubles for step in story.steps)
         return coincides or number in (*story.poison, *story.chokes)
 
