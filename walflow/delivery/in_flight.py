@@ -29,6 +29,7 @@ class InFlight(Generic[S]):
     last: int
     source: S
     size: int = 0  # bytes, once it was sent
+    sent: int = 0  # how many outcomes there were as it was sent last
     delivered: Delivered | None = None  # who has which of them
     failures: int = 0  # in a row, of these events in a block of this size
     blame: Blame = NO_BLAME  # since it failed

@@ -241,6 +241,7 @@ class Sender(Generic[S]):
             receipt.withdraw()
             return True
         self._now_sent(part, 1)
+        part.sent = self._record.count
         self._supply.sent(part)
         if part.verdict or self._is_given_up(part):
             self._reject(part, block)
@@ -297,7 +298,7 @@ class Sender(Generic[S]):
         self._now_sent(part, -1)
         self._record.count += 1
         if receipt.cause is None:
-            if self._record.took(receipt.takers(), part.last, part.sinks):
+            if self._record.took(receipt.takers(), part.last, part.sent, part.sinks):
                 self._waiting.all_due(self._scheduler.time())
             if part.last > self._dropped:
                 self._supply.acked(part, part.first, part.last)
@@ -313,7 +314,7 @@ class Sender(Generic[S]):
         # the same event may come to a sink by two ways: that it took one of them is nothing else that it took
         before = self._record.taken(outcome.failing(0, 1)) if part.count == 1 else None
         taken = receipt.takers()
-        if taken and self._record.took(taken, part.first + delivered[-1] - 1 if delivered else 0):
+        if taken and self._record.took(taken, part.first + delivered[-1] - 1 if delivered else 0, part.sent):
             self._waiting.all_due(self._scheduler.time())
         for start, stop, failed in found:
             if not failed:

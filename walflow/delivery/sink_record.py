@@ -35,6 +35,7 @@ class SinkRecord:
         self.new = Probes()
         self.old = Probes()
         self._taken: dict[str, int] = {}  # when each sink has taken something last
+        self._since: dict[str, int] = {}  # the latest time at which what each sink has taken was sent
         self._highest: dict[str, int] = {}  # position that each sink has taken
         self._failing: set[str] = set()  # sinks that have taken nothing since they failed
 
@@ -42,11 +43,14 @@ class SinkRecord:
         failing = ", ".join(sorted(self._failing)) or "none"
         return f"<SinkRecord {self.count} outcomes, failing: {failing}>"
 
-    def took(self, names: AbstractSet[str], highest: int, resolved: AbstractSet[str] = frozenset()) -> bool:
-        """These sinks have taken something, up to that position. `resolved`: they had failed what is acked now;
-        behind a round robin another one has taken it. True: an outage is over."""
+    def took(
+        self, names: AbstractSet[str], highest: int, sent: int, resolved: AbstractSet[str] = frozenset()
+    ) -> bool:
+        """These sinks have taken something, up to that position. `sent`: the count when it was sent. `resolved`: they
+        had failed what is acked now; behind a round robin another one has taken it. True: an outage is over."""
         for name in names:
             self._taken[name] = self.count
+            self._since[name] = max(sent + 1, self._since.get(name, 0))
             if highest > self._highest.get(name, 0):
                 self._highest[name] = highest
         if not self._failing or (self._failing.isdisjoint(names) and self._failing.isdisjoint(resolved)):
@@ -60,8 +64,10 @@ class SinkRecord:
         return outage
 
     def taken(self, sinks: AbstractSet[str]) -> int:
-        """When one of them has taken something last. None of them is known: now."""
-        return max((self._taken.get(sink, 0) for sink in sinks), default=self.count)
+        """When the newest thing that one of them has taken was sent. None of them is known: now. It is not when the
+        outcome came: where several sinks get an event, that is when the last of them has it, and a sink may have
+        taken it before it failed another one."""
+        return max((self._since.get(sink, 0) for sink in sinks), default=self.count)
 
     def has_passed(self, sinks: AbstractSet[str], position: int) -> bool:
         """Whether one of them has taken something as new as that."""
