@@ -41,6 +41,8 @@ from walflow.delivery import (
     Retention,
     Syncing,
     Tags,
+    kept_bytes,
+    kept_note,
     measure,
     measure_writer,
     recall,
@@ -143,9 +145,7 @@ class Wal(Connector):
     @property
     def kept_bytes(self) -> int:
         """Of acked events, at most."""
-        if self.retain_bytes is not None:
-            return self.retain_bytes
-        return self.chunk_size * self.max_chunks if self.retain is not None else 0
+        return kept_bytes(self.retain, self.retain_bytes, self.chunk_size * self.max_chunks)
 
     def parts(self) -> bool:
         return self.lanes == "apart"
@@ -166,8 +166,8 @@ class Wal(Connector):
         events = f" and {self.max_elements:,} events" if self.max_elements is not None else ""
         bound = f"the log in {self.path} takes up to {budget:,} bytes on disk{events}, then {then}"
         notes: tuple[str, ...] = (bound,) if self.on_full == "block" else ()
-        if self.kept_bytes:
-            notes += (f"it keeps up to {self.kept_bytes:,} bytes more of what is acked{self._for_so_long()}",)
+        if kept := kept_note(self.kept_bytes, self.retain):
+            notes += (kept,)
         warnings = [] if self.on_full == "block" else [Risk("deletes", bound)]
         if self.chunk_size < 1 << 20:
             slow = (
@@ -184,9 +184,6 @@ class Wal(Connector):
             warnings=tuple(warnings),
             notes=notes,
         )
-
-    def _for_so_long(self) -> str:
-        return f", for {self.retain / 1e9:,g} s" if self.retain is not None else ""
 
     def _delivers(self) -> str:
         until = (
@@ -250,8 +247,7 @@ class RunningLog:
         self.reader = LogSource(
             log, out, tags, self.checkpoints, config.max_attempts, config.read_count, self.is_full
         )
-        retain = config.retain / 1e9 if config.retain is not None else None
-        self.retention = Retention(log, inlet, self.checkpoints, retain)
+        self.retention = Retention(log, inlet, self.checkpoints, config.retain)
         self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
         self._measure = measure(log, inlet, self.reader)
         on_commit = self._written if config.sync == "interval" else self._measure

@@ -9,6 +9,8 @@ SAME: Final = {  # Kafka's option, and ours
     "maxOffsetsPerTrigger": "maxRowsPerBatch",
     "minOffsetsPerTrigger": "minRowsPerBatch",
     "includeHeaders": "metadata",
+    "startingTimestamp": "startingTimestamp",
+    "endingTimestamp": "endingTimestamp",
 }
 
 HINTS: Final = {  # in small letters where it is the beginning of a name
@@ -17,10 +19,8 @@ HINTS: Final = {  # in small letters where it is the beginning of a name
     "assign": "a log has no partitions; numPartitions says how many tasks read it",
     "kafka.": "there is no broker; host, port, tokenFile, tls and cafile say where the log is",
     "groupIdPrefix": "consumer names the reader",
-    "startingTimestamp": "startingPosition takes a position; spark.read with a filter on ingest_ts finds it",
-    "startingOffsetsByTimestamp": "startingPosition takes a position; spark.read with a filter on ingest_ts finds it",
-    "endingTimestamp": "filter by ingest_ts",
-    "endingOffsetsByTimestamp": "filter by ingest_ts",
+    "startingOffsetsByTimestamp": "a log has no partitions; startingTimestamp is a time for all of it",
+    "endingOffsetsByTimestamp": "a log has no partitions; endingTimestamp is a time for all of it",
     "kafkaConsumer.pollTimeoutMs": "retrySeconds says how long a daemon that went away is waited for",
     "fetchOffset.numRetries": "retrySeconds says how long a daemon that went away is waited for",
     "fetchOffset.retryIntervalMs": "retrySeconds says how long a daemon that went away is waited for",

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from pyspark_walflow import wire
@@ -65,12 +66,24 @@ OPTIONS: Final = (
         "it",
     ),
     Option(
+        "startingTimestamp",
+        "",
+        "where to begin, instead of startingPosition: the first event that arrived then or later, as far as the log "
+        "has them (`retain`). Milliseconds since 1970, as of Kafka's source, or a time as `2026-11-28T06:00:00Z`. An "
+        "existing checkpoint overrides it",
+    ),
+    Option(
         "newCheckpoint",
         "refuse",
         "`accept`: a new checkpoint may continue for a consumer for which another checkpoint has committed; [what "
         "that means for the output](#a-new-checkpoint)",
     ),
     Option("endingPosition", LATEST, "only for `spark.read`. `latest`, or the position before which it stops"),
+    Option(
+        "endingTimestamp",
+        "",
+        "only for `spark.read`, instead of endingPosition: it reads what arrived before that time",
+    ),
     Option("maxRowsPerBatch", "200000", "the most rows of a micro-batch"),
     Option(
         "firstBatch",
@@ -137,14 +150,16 @@ PLAIN_COLUMNS: Final = 4  # without `metadata`
 
 class Options(NamedTuple):
     """`starting`, `ending`, `partitions`, `max_partitions`: None is latest or auto; earliest is position 0, committed
-    FROM_COMMITTED."""
+    FROM_COMMITTED. `starting_ns`, `ending_ns`: instead of them, since 1970; None: they were not given."""
 
     endpoint: Endpoint
     consumer: str
     token_file: str
     starting: int | None
+    starting_ns: int | None
     new_checkpoint: bool
     ending: int | None
+    ending_ns: int | None
     max_rows: int
     max_bytes: int
     min_rows: int
@@ -190,8 +205,10 @@ class Options(NamedTuple):
             consumer,
             options.text("tokenFile"),
             options.position("startingPosition", {COMMITTED: FROM_COMMITTED, EARLIEST: 0, LATEST: None}),
+            options.moment("startingTimestamp", "startingPosition"),
             options.word("newCheckpoint", "refuse", "accept") == "accept",
             options.position("endingPosition", {LATEST: None}),
+            options.moment("endingTimestamp", "endingPosition"),
             max_rows,
             options.size("maxBytesPerBatch"),
             min_rows,
@@ -310,6 +327,25 @@ class _Given:
         if text.startswith("{"):
             takes = f"no topics and partitions, for there are none here, but {takes}"
         return _number(self.said(name), text, 1, (1 << 63) - 1, takes)
+
+    def moment(self, name: str, instead_of: str) -> int | None:
+        """In nanoseconds."""
+        text = self.text(name).strip()
+        if not text:
+            return None
+        if instead_of.lower() in self._values:
+            raise WalflowError(f"option {name} is there, and {self.said(instead_of)} too: leave one out")
+        if text.isascii() and text.isdecimal():
+            return int(text) * 1_000_000
+        try:
+            told = datetime.fromisoformat(text)
+        except ValueError:
+            raise WalflowError(
+                f"option {name} takes milliseconds since 1970, or a time as 2026-11-28T06:00:00Z, not {text!r}"
+            ) from None
+        if told.tzinfo is None:
+            raise WalflowError(f"option {name}: {text!r} has no time zone: write {text}Z for UTC")
+        return round(told.replace(microsecond=0).timestamp()) * 1_000_000_000 + told.microsecond * 1000
 
 
 def of_table(given: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.options import Options
 from pyspark_walflow.wire import Code, Damaged, FrameKind, RequestRefused
 
+MOST: Final = (1 << 63) - 1  # a time, in nanoseconds
 FIRST_SECONDS: Final = 5.0  # a daemon that never answered is not restarting, its address is wrong
 TAKEN_SECONDS: Final = 3.0  # another query may be ending just now; more patience would only hide that there are two
 ACK_SECONDS: Final = 1.0
@@ -154,14 +155,23 @@ class Planner:
         answer = self._ask(FrameKind.PLAN, fields if end is None else fields | {"end": end})
         return Planned(integer(answer, "end"), integer(answer, "bytes"))
 
-    def locate(self, first: int, end: int, since: int, before: int) -> tuple[int, int]:
-        """The part of the range with all events that arrived from `since` on and before `before`, in nanoseconds."""
-        fields: dict[str, object] = {"first": first, "end": end, "since": since, "before": before}
+    def locate(self, first: int, end: int, since: int, before: int, *, exact: bool = False) -> tuple[int, int]:
+        """The part of the range with all events that arrived from `since` on and before `before`, in nanoseconds; it
+        may have others. `exact`: the first one did arrive then; a daemon that does not know the word says a little
+        less."""
+        fields: dict[str, object] = {"first": first, "end": end, "since": since, "before": before, "exact": exact}
         try:
             answer = self._ask(FrameKind.LOCATE, fields)
         except UnknownRequest:  # a daemon from before there was LOCATE
             return first, end
         return integer(answer, "first"), integer(answer, "end")
+
+    def position_at(self, ns: int, head: KnownHead) -> int:
+        """The first position that arrived then or later, since 1970; where the log ends: none did."""
+        if head.floor >= head.next:
+            return head.next
+        first, end = self.locate(head.floor, head.next, min(ns, MOST), MOST, exact=True)
+        return first if first < end else head.next
 
     def commit(self, position: int) -> None:
         """Raises Unreachable soon."""

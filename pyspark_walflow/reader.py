@@ -90,6 +90,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._scan is None:
             self._begin(planner, secrets.token_hex(8))
         head, starting = planner.head(), self._options.starting
+        if self._options.starting_ns is not None:
+            return self._offset(planner.position_at(self._options.starting_ns, head))
         if starting is None:
             return self._offset(self._newest())
         if starting == FROM_COMMITTED:
@@ -320,13 +322,18 @@ class BatchReader(DataSourceReader):
     def _said_bounds(self, planner: Planner, head: KnownHead) -> tuple[int, int]:
         """The first position and the end, as the options say."""
         options = self._options
-        if options.starting is None:
+        if options.starting_ns is not None:
+            first = planner.position_at(options.starting_ns, head)
+        elif options.starting is None:
             first = head.next
         elif options.starting == FROM_COMMITTED:
             first = planner.committed()
         else:
             first = options.starting or head.floor
-        end = head.next if options.ending is None else options.ending
+        if options.ending_ns is not None:
+            end = max(first, planner.position_at(options.ending_ns, head))
+        else:
+            end = head.next if options.ending is None else options.ending
         for name, position in (("starting", first), ("ending", end)):
             if position > head.next:
                 raise WalflowError(f"option {name}Position is {position}: the log ends before {head.next}")

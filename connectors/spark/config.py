@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from connectors.spark.families import SPARK
 from pyspark_walflow.wire import DEFAULT_PORT
-from walflow import Claim, CodecUse, Families, PipelineHost, Size, Traits
+from walflow import Claim, CodecUse, Duration, Families, PipelineHost, Size, Traits
+from walflow.delivery import kept_bytes
 from walflow.net import Address, AtUrl, Secret, ServerTls, UrlScheme
 from walflow_kernel.shipped import PackedText
 
@@ -36,6 +37,20 @@ class SparkConfig(AtUrl, PipelineHost):
         ge=1,
         le=1 << 32,
         description="The most files. The log takes at most chunk_size x max_chunks bytes on disk.",
+    )
+
+    retain: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None,
+        description="How long events stay in the log once each consumer has committed them: nanoseconds, or a string "
+        'as `"24h"`. An older checkpoint goes on with them, and `startingTimestamp` finds them. Default: no limit if '
+        "`retain_bytes` is there, otherwise nothing is kept.",
+        examples=["24h"],
+    )
+    retain_bytes: Annotated[Size, Field(gt=0)] | None = Field(
+        default=None,
+        description="The most bytes of such events, beside chunk_size x max_chunks. On a full disk they go first. "
+        "Default: chunk_size x max_chunks if `retain` is there, otherwise nothing is kept.",
+        examples=["10GiB"],
     )
 
     url: str = Field(default=f"127.0.0.1:{DEFAULT_PORT}", description="host:port where Spark finds this log.")
@@ -187,6 +202,11 @@ class SparkConfig(AtUrl, PipelineHost):
                 'say why that is right in `insecure = "…"`'
             )
         return self
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of committed events, at most."""
+        return kept_bytes(self.retain, self.retain_bytes, self.chunk_size * self.max_chunks)
 
     @property
     def declared(self) -> tuple[str, ...]:

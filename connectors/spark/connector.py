@@ -15,7 +15,7 @@ from connectors.spark.settings import SparkSettings
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, HostSettings, Inlet, Lossless, Need, Objection, Outlet, Risk, Traits
-from walflow.delivery import Arriving
+from walflow.delivery import Arriving, kept_note
 from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
 from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
 from walflow.wal import Log, LogOptions
@@ -80,6 +80,7 @@ class Spark(SparkConfig):
             warnings=tuple(warnings),
             notes=(
                 f"{kept}; results take as much again where `out` is linked",
+                *([more] if (more := kept_note(self.kept_bytes, self.retain)) else ()),
                 *self._of_any(),
                 *self._of_pipeline(),
             ),
@@ -131,7 +132,15 @@ class Spark(SparkConfig):
         return probe(self)
 
     async def run(self, inlet: Inlet, out: Outlet) -> None:
-        log = Log(LogOptions(self.path, self.chunk_size, self.max_chunks, cache_bytes=0))
+        options = LogOptions(
+            self.path,
+            self.chunk_size,
+            self.max_chunks,
+            cache_bytes=0,
+            retain_bytes=self.kept_bytes,
+            retain_ns=self.retain,
+        )
+        log = Log(options)
         try:
             await self._serve(log, inlet, out)
         finally:
@@ -153,7 +162,7 @@ class Spark(SparkConfig):
         arriving = Arriving(log, inlet) if inlet.upstream.straight or inlet.upstream.straight_files else None
         if arriving is not None:
             arriving.tell(out, await read_on_thread(out, arriving.open))
-        events = SparkLog(log, names, admission, inlet, out, arriving)
+        events = SparkLog(log, names, admission, inlet, out, arriving, self.retain)
         results: Results | None = None
         try:
             results = Results.open(self, inlet, out) if out.linked else None

@@ -89,8 +89,14 @@ class Consumers:
 
     @property
     def floor(self) -> int:
-        """The first position that some consumer has not committed. Below it nothing can be read."""
+        """The first position that some consumer has not committed."""
         return min((cursor.position for cursor in self._cursors.values()), default=self._log.low + 1)
+
+    @property
+    def oldest(self) -> int:
+        """The first position that can be read: below the floor there is what the log keeps (`retain`)."""
+        kept = self._log.chunks[0].first if self._log.chunks and self._log.history.keeps else self.floor
+        return min(kept, self.floor)
 
     def committed(self, name: str) -> int:
         """The next position that the consumer needs. Raises RequestRefused."""
@@ -214,7 +220,7 @@ class Consumers:
         who = f"consumer {name!r} committed all below {cursor.position} {_when(cursor)}"
         return RequestRefused(
             Code.BELOW_FLOOR,
-            f"position {position} is gone, the first that can be read is {self.floor}: "
+            f"position {position} is gone, the first that can be read is {self.oldest}: "
             f"{who if cursor.time_ns else 'what lies before it was committed earlier'}",
         )
 

@@ -7,7 +7,7 @@ from connectors.spark.consumers import Admission, Consumers
 from connectors.spark.durable_end import DurableEnd
 from connectors.spark.serve.ranges import LogRanges
 from walflow import Inlet, Outlet
-from walflow.delivery import Arriving, BacklogAge, Checkpoints, LogSink, Tags, measure, measure_writer
+from walflow.delivery import Arriving, BacklogAge, Checkpoints, LogSink, Retention, Tags, measure, measure_writer
 from walflow.wal import Commit, Log
 
 LOOK: Final = 60.0  # seconds between looks for a consumer that holds the log
@@ -33,10 +33,12 @@ class SparkLog:
         inlet: Inlet,
         out: Outlet,
         arriving: Arriving | None = None,
+        retain_ns: int | None = None,
     ) -> None:
         self._log = log
         self._inlet = inlet
         self._checkpoints = Checkpoints(log, inlet.scheduler, inlet, lambda: self._writer.room())
+        self._retention = Retention(log, inlet, self._checkpoints, retain_ns)
         known = Consumers(log, consumers, out, self._checkpoints.acked, admission)
         self.served = ServedLog(log, DurableEnd(log), known)
         self._look_seconds = LOOK if admission is None else min(LOOK, admission.seconds / 2)
@@ -56,6 +58,7 @@ class SparkLog:
             committed,
             on_full=self._tell_full,
             arriving=arriving,
+            retention=self._retention,
         )
         measure_writer(self._writer, inlet)
 
@@ -67,6 +70,7 @@ class SparkLog:
     async def end(self) -> None:
         """Starts no more work. Work that has started goes on."""
         self._writer.stop()
+        self._retention.stop()
         self._checkpoints.stop()
         await self.ranges.close()
         await self.served.consumers.close()

@@ -23,7 +23,7 @@ def kept(scheduler: VirtualScheduler, retain: float | None, events: int = 12) ->
     log.ack(1, log.durable)
     checkpoints = Checkpoints(log, scheduler, inlet, lambda: None)
     checkpoints.acked()
-    retention = Retention(log, inlet, checkpoints, retain)
+    retention = Retention(log, inlet, checkpoints, ns)
     _settle(scheduler, 1.0)
     return log, retention, inlet
 

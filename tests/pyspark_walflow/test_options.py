@@ -222,3 +222,18 @@ def test_a_table_of_sparks_catalog_gives_its_options_twice_and_much_else() -> No
         Options.of(table | properties | {"option.prot": "7"})
     with pytest.raises(WalflowError, match="takes no path"):
         Options.of({"port": "7", "path": "/lake"})
+
+
+def test_a_time_is_milliseconds_or_has_a_zone() -> None:
+    given = {"startingTimestamp": "1700000000123", "endingTimestamp": "2023-11-14T23:13:20.5+01:00"}
+    known = Options.of(given)
+    assert (known.starting_ns, known.ending_ns) == (1_700_000_000_123_000_000, 1_700_000_000_500_000_000)
+    assert Options.of({}).starting_ns is None
+    for wrong, line in (
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp takes milliseconds since 1970, or a time as"),
+        ({"startingTimestamp": "2023-11-14T22:13:20"}, "has no time zone: write 2023-11-14T22:13:20Z for UTC"),
+        ({"startingTimestamp": "1", "startingOffsets": "earliest"}, "and startingOffsets too: leave one out"),
+        ({"endingTimestamp": "1", "endingPosition": "7"}, "and endingPosition too: leave one out"),
+    ):
+        with pytest.raises(WalflowError, match=line):
+            Options.of(wrong)

@@ -380,3 +380,41 @@ def test_what_is_gone_is_passed_over_where_nobody_minds(lake: Lake, capfd: pytes
     assert [(one.first, one.end) for one in reader.partitions(start, end | {"position": 5})] == [(2, 5)]
     assert positions(fetch(lenient, wanted(lake, 2, 5), "spark")) == []
     reader.stop()
+
+
+def test_what_is_committed_is_read_again_as_long_as_it_is_kept(new_lake: NewLake) -> None:
+    """By an older copy of the checkpoint, and by a batch."""
+    lake = new_lake((), '"retain": "1h"')
+    lake.send(*numbered(10))
+    reader, started = begun(lake)
+    reader.commit(started | {"position": 11})
+    lake.commit(11, "other")
+    assert lake.head() == {"floor": 1, "next": 11, "committed": 11}
+    reader.stop()
+    again = StreamReader(options(lake))
+    assert [(one.first, one.end) for one in again.partitions(started, started | {"position": 6})] == [(1, 6)]
+    assert positions(fetch(options(lake), wanted(lake, 1, 6), "spark")) == [1, 2, 3, 4, 5]
+    again.commit(started | {"position": 6})
+    assert lake.head()["committed"] == 11, "it is not behind what it has committed"
+    again.stop()
+    batch = BatchReader(options(lake, startingPosition="earliest"))
+    assert [position for one in batch.partitions() for position in positions(batch.read(one))] == [*range(1, 11)]
+
+
+def test_it_begins_and_ends_at_a_time(new_lake: NewLake) -> None:
+    second, start = 10**9, 1_700_000_000 * 10**9
+    lake = new_lake([Given([b'{"n":1}', b'{"n":2}'], ingest_ns=start + n * second, stream=1) for n in range(5)])
+    for bounds, expected in (
+        ({"startingTimestamp": "1700000002000"}, [*range(5, 11)]),
+        ({"startingTimestamp": "2023-11-14T22:13:21.5Z", "endingTimestamp": "1700000004000"}, [5, 6, 7, 8]),
+        ({"startingTimestamp": "1"}, [*range(1, 11)]),
+        ({"startingTimestamp": "1700000009000"}, []),
+        ({"startingTimestamp": "1700000003000", "endingTimestamp": "1700000001000"}, []),
+        ({"startingPosition": "earliest", "endingTimestamp": "1700000001000"}, [1, 2]),
+    ):
+        batch = BatchReader(options(lake, **bounds))
+        assert [at for one in batch.partitions() for at in positions(batch.read(one))] == expected, bounds
+    for begin, position in (("1700000002000", 5), ("1800000000000", 11)):
+        stream = StreamReader(options(lake, startingTimestamp=begin))
+        assert stream.initialOffset()["position"] == position
+        stream.stop()

@@ -1,7 +1,9 @@
 """readStream.format("walflow") in a real Spark, from a real daemon."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,10 @@ def test_where_a_new_query_begins(spark: SparkSession, lake: Lake, starting: str
         assert ids(rows(query)) == expected
 
 
+def _has_rows(query: StreamingQuery, count: int) -> bool:
+    return len(rows(query)) >= count
+
+
 def test_the_daemon_is_killed_under_a_query(spark: SparkSession, lake: Lake) -> None:
     lake.send(*numbered(100))
     with into_memory(stream(spark, lake)) as query:
@@ -128,6 +134,8 @@ def test_the_daemon_is_killed_under_a_query(spark: SparkSession, lake: Lake) -> 
             lake.kill()
             lake.start()
             lake.send(*numbered(100, 100 + life * 100))
+            # while its daemon is away, the query has nothing new, and it asks again after a moment
+            wait_until(partial(_has_rows, query, 200 + life * 100))
             assert ids(rows(query)) == list(range(200 + life * 100))
 
 
@@ -149,6 +157,43 @@ def test_a_query_goes_on_where_its_checkpoint_is(spark: SparkSession, lake: Lake
     lake.send(*numbered(100, 400))
     start({"processingTime": "0 seconds"})
     assert sorted(ids(spark.read.parquet(table).collect())) == list(range(500))
+
+
+def test_an_older_copy_of_a_checkpoint_goes_on_with_what_is_kept(
+    spark: SparkSession, new_lake: NewLake, tmp_path: Path
+) -> None:
+    """Its table was restored from the backup of that day, too."""
+    lake = new_lake((), '"retain": "1h"')
+    table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
+
+    def run() -> None:
+        writer = stream(spark, lake).writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        with running(writer.option("path", str(table)).trigger(availableNow=True).start()) as query:
+            query.processAllAvailable()
+
+    lake.send(*numbered(50))
+    run()
+    backup = {one: shutil.copytree(one, tmp_path / f"{one.name} of before") for one in (table, checkpoint)}
+    lake.send(*numbered(50, 50))
+    run()
+    lake.commit(lake.head()["next"], "other")
+    assert lake.head()["committed"] == 101
+    for one, copy in backup.items():
+        shutil.rmtree(one)
+        copy.rename(one)
+    lake.send(*numbered(10, 100))
+    run()
+    assert sorted(ids(spark.read.parquet(str(table)).collect())) == list(range(110))
+
+
+def test_a_query_begins_at_a_time(spark: SparkSession, new_lake: NewLake) -> None:
+    second, start = 10**9, 1_700_000_000 * 10**9
+    lake = new_lake([Given([event.encode()], ingest_ns=start + n * second) for n, event in enumerate(numbered(10))])
+    since = {"startingTimestamp": "2023-11-14T22:13:24Z"}
+    assert ids(batch(spark, lake, **since).collect()) == [4, 5, 6, 7, 8, 9]
+    assert ids(batch(spark, lake, **since, endingTimestamp="1700000006000").collect()) == [4, 5]
+    with into_memory(stream(spark, lake, **since)) as query:
+        assert ids(rows(query)) == [4, 5, 6, 7, 8, 9]
 
 
 def test_a_batch_that_was_begun_comes_again_just_so(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from walflow.delivery.known_arrivals import Arriving, came_from
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalled_events import recall
 from walflow.delivery.record_feed import RecordFeed
-from walflow.delivery.retention import Retention
+from walflow.delivery.retention import Retention, kept_bytes, kept_note
 from walflow.delivery.sender import Sender
 from walflow.delivery.source import LogSource
 from walflow.delivery.tag import Tag, Tags
@@ -57,6 +57,8 @@ __all__ = [
     "Tag",
     "Tags",
     "came_from",
+    "kept_bytes",
+    "kept_note",
     "measure",
     "measure_writer",
     "meta_of_one",

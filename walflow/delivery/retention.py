@@ -12,14 +12,27 @@ OFTEN: Final = 0.1  # of `retain`
 SMALL: Final = 60.0  # seconds after a full disk in which the history does not grow: then no event waits again
 
 
-class Retention:
-    """`retain`: seconds that what is acked may stay; None: there is no limit."""
+def kept_bytes(retain_ns: int | None, retain_bytes: int | None, budget: int) -> int:
+    """The most bytes of acked events that are kept, as the keys `retain` and `retain_bytes` say."""
+    if retain_bytes is not None:
+        return retain_bytes
+    return budget if retain_ns is not None else 0
 
-    def __init__(self, log: Log, half: Half, checkpoints: Checkpoints, retain: float | None) -> None:
+
+def kept_note(most: int, retain_ns: int | None) -> str:
+    """For `Guarantee.notes`; "": nothing is kept."""
+    for_so_long = f", for {retain_ns / 1e9:,g} s" if retain_ns is not None else ""
+    return f"it keeps up to {most:,} bytes more of what is acked{for_so_long}" if most else ""
+
+
+class Retention:
+    """`retain_ns`: how long what is acked may stay; None: there is no limit."""
+
+    def __init__(self, log: Log, half: Half, checkpoints: Checkpoints, retain_ns: int | None) -> None:
         self._log = log
         self._half = half
         self._checkpoints = checkpoints
-        self._every = None if retain is None else max(1.0, min(LOOKS, retain * OFTEN))
+        self._every = None if retain_ns is None else max(1.0, min(LOOKS, retain_ns / 1e9 * OFTEN))
         self._stopped = False
         self._widens: Timer | None = None
         self._given_up = half.counter("wal_history_given_up_total")

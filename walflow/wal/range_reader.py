@@ -137,6 +137,15 @@ class RangeReader:
         """Whether the loss was reported. Records that a recovery judged to be torn are acked and never reported."""
         return any(first <= loss.last and last >= loss.first for first, last in self._told())
 
+    def reported(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The parts of these positions that were reported as lost or skipped, now or by an earlier process."""
+        found: list[tuple[int, int]] = []
+        for low, high in self._told():
+            low, high = max(low, first), min(high, last)
+            if low <= high and (not found or high > found[-1][1]):
+                found.append((max(low, found[-1][1] + 1) if found else low, high))
+        return found
+
     def _told(self) -> list[tuple[int, int]]:
         """The ranges that were reported as lost, now or by an earlier process, in order of `first`."""
         disk, folder = self._log.disk, self._log.directory.file(FOLDER)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from walflow_kernel.log_records import TIME_AT, TIMES, record_offsets
+from walflow_kernel.log_records import RECORD, TIME_AT, TIMES, record_offsets
 
 STRETCH: Final = 1 << 20  # bytes of one, about; more in a log with a larger budget
 STRETCHES: Final = 1 << 14  # remembered at most, about
@@ -78,6 +78,14 @@ def arrived(data: bytes, first: int, last: int) -> Arrived:
     """Of whole records with these positions."""
     times = [TIMES.unpack_from(data, at + TIME_AT)[0] for at in record_offsets(data)[0]]
     return Arrived(first, last, min(times, default=LATEST), max(times, default=-LATEST - 1), len(data))
+
+
+def position_since(data: bytes, since: int) -> int | None:
+    """Of whole records: the first position that arrived at `since` or later."""
+    for at in record_offsets(data)[0]:
+        if TIMES.unpack_from(data, at + TIME_AT)[0] >= since:
+            return int(RECORD.unpack_from(data, at)[2])
+    return None
 
 
 def _first(one: Arrived) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from connectors.spark.durable_end import DurableEnd
-from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived
+from connectors.spark.serve.arrivals import LATEST, Arrivals, Arrived, arrived, position_since
 from connectors.spark.serve.reads import Reads
 from pyspark_walflow.wire import HEADER, SEED, Code, FrameKind, RequestRefused
 from walflow import DiskFull, FailStop, Half, ReadFailed
@@ -120,10 +120,21 @@ class LogRanges:
         ]
 
     def _parts(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """The parts of the range. The last element says whether a part is acked: acked positions above every
-        consumer's position are damaged or were skipped."""
+        """The parts of the range. The last element says whether a part has no event to send: it is damaged, or an
+        operator skipped it. Above every consumer's position that is what is acked. Below, where all is acked and may
+        be kept, it is what was reported."""
+        kept = min(end, self._log.low + 1)
         at = first
-        for low, last in self._log.unacked(first, end - 1):
+        if first < kept:
+            for low, last in self._extract.reported(first, kept - 1):
+                if at < low:
+                    yield at, low, False
+                yield low, last + 1, True
+                at = last + 1
+            if at < kept:
+                yield at, kept, False
+            at = max(first, kept)
+        for low, last in self._log.unacked(at, end - 1):
             if at < low:
                 yield at, low, True
             yield low, last + 1, False
@@ -168,6 +179,21 @@ class LogRanges:
             for low, high in [*self._arrivals.unknown(first, end)]:
                 await self._find_arrivals(low, high)
         return self._arrivals.within(first, end, since, before)
+
+    async def since(self, first: int, end: int, since: int) -> int:
+        """The first position of the range that arrived at `since` or later; `end`: none did.
+        Raises RequestRefused."""
+        walk = self._extract.begin(first, end)
+        with self._reads.of(walk) as thread:
+            while (found := await self._result(thread.run(walk.next))) is not None:
+                if isinstance(found, Loss):
+                    self._lost(found)
+                    continue
+                self._extract.passed(found)
+                position = position_since(found.data, since)
+                if position is not None:
+                    return min(max(position, first), end)
+        return end
 
     async def _find_arrivals(self, first: int, end: int) -> None:
         walk = self._extract.begin(first, end)

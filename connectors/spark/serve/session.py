@@ -168,6 +168,8 @@ class Session:
         self._check(first, end)
         since, before = _time(fields, "since"), _time(fields, "before")
         first, end = await self._patiently(self._bridge.ranges.locate(first, end, since, before))
+        if fields.get("exact") is True and first < end:
+            first = await self._patiently(self._bridge.ranges.since(first, end, since))
         await self._ok({"first": first, "end": end})
 
     async def _lease(self, fields: Fields) -> None:
@@ -253,7 +255,7 @@ class Session:
         bridge = self._bridge
         heads: dict[str, object] = {
             "log": bridge.log_id,
-            "floor": bridge.consumers.floor,
+            "floor": bridge.consumers.oldest,
             "next": bridge.durable_end.next,
         }
         if consumer is not None:
@@ -262,7 +264,7 @@ class Session:
         return heads
 
     def _check(self, first: int, end: int) -> None:
-        if first < self._bridge.consumers.floor:
+        if first < self._bridge.consumers.oldest:
             raise self._bridge.consumers.below_floor(first)
         if first > end:
             raise RequestRefused(Code.PROTOCOL, f"a range from {first} to {end} has its end before its beginning")

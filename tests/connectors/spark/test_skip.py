@@ -18,10 +18,12 @@ def test_what_an_operator_skipped_is_read_as_a_hole(tmp_path: Path) -> None:
     poison = b"\xff is no text"
     before, after = numbered(3), numbered(3, 3)
     given = [Given([event.encode() for event in before]), Given([poison]), Given([event.encode() for event in after])]
-    lake = Lake(tmp_path, given)
+    lake = Lake(tmp_path, given, '"retain": "1h"')
     ran([*WALFLOW, "wal", "skip", str(lake.state), "4"], check=True, capture_output=True)
     with lake, lake.client() as client:
         found = everything(client, 8)
+        lake.commit(8, "spark", "other")
+        assert everything(client, 8) == found, "also once all is committed, and kept"
         assert not any(isinstance(one, FilePart) for one in client.read(1, 8, "spark", files=True))
         assert [type(one) for one in client.read(5, 8, "spark", files=True)] == [FilePart]
     assert [one for one in found if isinstance(one, LostPositions)] == [
