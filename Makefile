@@ -83,7 +83,7 @@ generated: $(VENV)/.test ## the completions and the schema in packaging/
 
 locked = $(RUN) -m uv pip compile --quiet --universal --generate-hashes --no-header
 
-# All extras but spark, of 400 MB, and hdr, of which there is no wheel for arm64.
+# All extras but spark, of 400 MB, arrow, of 170 MB, and hdr, of which there is no wheel for arm64.
 IN_THE_PACKAGE := avro brotli dns kafka legacy lsp mqtt postgres protobuf snappy yaml
 
 lock: $(VENV)/.test ## each package with its hashes: packaging/requirements.lock for users, packaging/debian/ for Debian's package, .ci/requirements.lock for .ci/run

@@ -8,6 +8,7 @@ import pytest
 
 from tests.system.daemon import ROOT
 from walflow.extras import install_line
+from walflow.wal import Log, LogOptions
 
 WITHOUT = "import sys; sys.modules['{}'] = None; import walflow_command; walflow_command.main()"
 PERCENTILES = """\
@@ -58,6 +59,13 @@ def test_check_says_what_to_install(flow: str, module: str, extra: str) -> None:
     assert done.returncode == 78
     assert install_line(extra) in done.stdout + done.stderr
     assert "Error" not in done.stdout + done.stderr  # the name of a class
+
+
+def test_an_arrow_stream(tmp_path: Path) -> None:
+    Log(LogOptions(str(tmp_path / "log"))).close()
+    done = without("pyarrow", "wal", "export", str(tmp_path / "log"), "--arrow")
+    assert done.returncode == 69
+    assert done.stderr == f"walflow: `--arrow` needs pyarrow: {install_line('arrow')}\n"
 
 
 @pytest.mark.parametrize("command", [["check"], ["run", "--admin", "off"]])

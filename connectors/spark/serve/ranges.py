@@ -3,7 +3,7 @@
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
@@ -123,24 +123,9 @@ class LogRanges:
         """The parts of the range. The last element says whether a part has no event to send: it is damaged, or an
         operator skipped it. Above every consumer's position that is what is acked. Below, where all is acked and may
         be kept, it is what was reported."""
-        kept = min(end, self._log.low + 1)
-        at = first
-        if first < kept:
-            for low, last in self._extract.reported(first, kept - 1):
-                if at < low:
-                    yield at, low, False
-                yield low, last + 1, True
-                at = last + 1
-            if at < kept:
-                yield at, kept, False
-            at = max(first, kept)
-        for low, last in self._log.unacked(at, end - 1):
-            if at < low:
-                yield at, low, True
-            yield low, last + 1, False
-            at = last + 1
-        if at < end:
-            yield at, end, True
+        middle = min(max(first, self._log.low + 1), end)
+        yield from _divided(first, middle, self._extract.reported(first, middle - 1), inside=True)
+        yield from _divided(middle, end, self._log.unacked(middle, end - 1), inside=False)
 
     async def _read(self, first: int, end: int, *, summed: bool) -> AsyncGenerator[Data | LostRange]:
         walk = self._extract.begin(first, end)
@@ -263,6 +248,21 @@ class LogRanges:
             self._quarantined.value += gap.last - gap.first + 1
             self._half.log.error("quarantined", found=str(gap))
         self._told = len(self._log.gaps)
+
+
+def _divided(
+    first: int, end: int, ranges: Iterable[tuple[int, int]], *, inside: bool
+) -> Iterator[tuple[int, int, bool]]:
+    """The ranges, both ends included and in order, each with `inside`, and what lies between them with the
+    opposite."""
+    at = first
+    for low, last in ranges:
+        if at < low:
+            yield at, low, not inside
+        yield low, last + 1, inside
+        at = last + 1
+    if at < end:
+        yield at, end, not inside
 
 
 def _next(walk: RangeScan, first: int, end: int, summed: bool) -> tuple[Data, RecordSlice] | Loss | None:

@@ -1,12 +1,13 @@
 """`walflow wal export`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walflow.cli.wal.places import EVERYTHING, From, To, positions
-from walflow.cli.wal.terminal import At, gap_line, progress, stdout, tell, told
-from walflow.exit_codes import EX_FINDINGS
+from walflow.cli.wal.terminal import At, end, gap_line, progress, stdout, tell, told
+from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
+from walflow.extras import lacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
     from walflow.wal.tools.inspect import View
 
 
-def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
+def export(
+    path: At,
+    first: From = 1,
+    last: To = EVERYTHING,
+    arrow: Annotated[
+        bool,
+        typer.Option(
+            "--arrow",
+            help="Print an Arrow stream instead, for DuckDB, Polars or pandas: position, time, source, value (JSON).",
+        ),
+    ] = False,
+) -> None:
     """Print a whole log as lines of JSON, for `walflow wal import`. Changes nothing and takes no lock.
 
     The first line describes the log. If it has several lanes, the next lines say what each sink has acked. Then each
@@ -26,12 +38,44 @@ def export(path: At, first: From = 1, last: To = EVERYTHING) -> None:
     Records that cannot be read are reported on stderr. If they were not acked, they are also a line, so that the
     imported log reports them as lost.
 
-    Exit codes: 0 everything was read, 1 something could not be read, 74 not a log or not readable.
+    Exit codes: 0 everything was read, 1 something could not be read or decoded, 69 `--arrow` without pyarrow, 74 not
+    a log or not readable.
     """
     with told():
-        gaps = _export(str(path), first, last)
-    if gaps:
+        failed = _arrow(str(path), first, last) if arrow else _export(str(path), first, last)
+    if failed:
         raise typer.Exit(EX_FINDINGS)
+
+
+def _arrow(path: str, first: int, last: int) -> int:
+    """How much could not be read, or decoded."""
+    from walflow.wal import Gap
+    from walflow.wal.tools.inspect import GONE, look, records
+
+    try:
+        from walflow.cli.wal.arrow import write_arrow
+    except ImportError:
+        raise end(lacks("`--arrow`", "arrow"), EX_UNAVAILABLE) from None
+    gaps: list[Gap] = []
+
+    def sound(found: "Iterable[Record | Gap]") -> "Iterator[Record]":
+        for one in found:
+            if not isinstance(one, Gap):
+                yield one
+            elif one.reason != GONE:
+                gaps.append(one)
+
+    out, view = stdout(), look(path)
+    first, last = positions(view, first, last)
+    with progress("exporting", beside=True) as begin:
+        found = records(view, first, last, begin(view.bytes_from(first, last)))
+        lacking = write_arrow(sound(found), first, last, out)
+    out.flush()
+    for gap in gaps:
+        tell(gap_line(gap))
+    if lacking:
+        tell(f"{lacking:,} events could not be decoded: their value is null")
+    return len(gaps) + lacking
 
 
 def _export(path: str, first: int, last: int) -> int:
