@@ -342,6 +342,10 @@ class Rotated(Model):
 
     names = "app.log*"
 
+    def __init__(self, directory: Path, body: str, seed: int) -> None:
+        super().__init__(directory, body, seed)
+        self._gone: set[int] = set()  # inodes of files that were removed
+
     async def do(self, action: str, of: int) -> None:
         down, _, rotation = action.rpartition(" ")
         if rotation not in (*ROTATIONS, "gzip"):
@@ -351,7 +355,7 @@ class Rotated(Model):
         elif down:
             self.note()
             await self.row.crash()
-            self._rotate(rotation, of)
+            self._rotate(rotation, of, down=True)
             await self.begin()
         elif rotation == "gzip":
             await self._gzip()
@@ -361,11 +365,11 @@ class Rotated(Model):
             self._rotate(rotation, of)
             await self.row.passing(0.4)
 
-    def _rotate(self, rotation: str, of: int) -> None:
+    def _rotate(self, rotation: str, of: int, *, down: bool = False) -> None:
         if of:
             self.write(of)
         if rotation == "remove":
-            self.log.unlink()
+            self._remove(self.log)
         else:
             self._names += 1
             target = self.log.with_name(f"app.log.{self._names}")
@@ -373,6 +377,9 @@ class Rotated(Model):
                 self.log.rename(target)
             else:
                 shutil.copyfile(self.log, target)
+                while down and target.stat().st_ino in self._gone:  # left in decision 0054: its lines come twice
+                    target.rename(self.log.with_name(f"kept{target.stat().st_ino}"))
+                    shutil.copyfile(self.log, target)
                 os.truncate(self.log, 0)
         if of % 2:
             self.write(of)
@@ -383,9 +390,13 @@ class Rotated(Model):
         for path in self.log.parent.glob("app.log.?"):
             packed = path.with_name(path.name + ".gz")
             packed.write_bytes(gzip.compress(path.read_bytes()))
-            path.unlink()
+            self._remove(path)
             await self.row.passing(0.1)
             break
+
+    def _remove(self, path: Path) -> None:
+        self._gone.add(path.stat().st_ino)
+        path.unlink()
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(60))
