@@ -161,6 +161,14 @@ def test_a_lane_that_is_behind_is_named_with_the_sink_that_stops_it() -> None:
     ]
 
 
+def test_a_log_says_how_far_back_it_has_what_is_acked() -> None:
+    log: dict[str, int | float] = {"backlog_events": 0, "history_bytes": 471_208, "history_seconds": 11_400.0}
+    connector = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log=log)
+    assert told(connector, "log keeps") == ["log keeps 460 KiB of what is acked, 3 h 10 min back"]
+    connector.log = log | {"history_bytes": 0}
+    assert told(connector, "log keeps") == []
+
+
 def test_a_full_log_is_called_full_whatever_its_rate_says() -> None:
     lanes = [LaneStatus("near", 0, 0, []), LaneStatus("far", 1200, 56_000, [Shut("main::far", "away")])]
     log: dict[str, int | float] = {"backlog_events": 1200, "full": 1, "full_in_seconds": 0.9}

@@ -229,6 +229,9 @@ def troubles(
         text = f": {printable(connector.breaker.text)}" if connector.breaker.text else ""
         lines.append(Text(f"{name} stops {_stopped(connector, flow)}, {connector.breaker.reason}{text}", "yellow"))
     lines += fails
+    if kept := known.get("history_bytes", 0):
+        back = duration(known.get("history_seconds", 0))
+        lines.append(Text(f"{name} keeps {size(kept)} of what is acked, {back} back", "dim"))
     lines += [_consumer_line(name, one) for one in connector.consumers]
     if connector.requests is not None:
         lines.append(_requests_line(connector, connector.requests))

@@ -139,7 +139,8 @@ function drawBacklogs() {
     ...series.map(([, points], number) => drawn("path", { class: `s${number % 4}`, d: `M${points.map(at).join(" L")}` })));
   rows("logs", known.status.flows.flatMap((flow) => flow.connectors.filter((one) => one.log).map((one) => ({
     cells: [`${flow.name}/${one.name}`, count(one.log.backlog_events || 0), age(one.log.oldest_seconds || 0), size(one.log.used_bytes || 0),
-      one.log.budget_bytes ? `${Math.round(100 * one.log.used_bytes / one.log.budget_bytes)} %` : "", count(one.log.chunks || 0)],
+      one.log.budget_bytes ? `${Math.round(100 * one.log.used_bytes / one.log.budget_bytes)} %` : "", count(one.log.chunks || 0),
+      one.log.history_bytes ? `${size(one.log.history_bytes)}, ${age(one.log.history_seconds)} back` : ""],
   }))));
 }
 
