@@ -1,6 +1,7 @@
 """Reads what a log has, acked or not, beside the process that uses it. Nothing of the log changes, and none of it is
 locked: what the other process deletes meanwhile is a gap."""
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -89,7 +90,8 @@ class RecordFeed:
     def _is_still(self) -> bool:
         """Nothing was written since the last two looks. One is not enough: what is written a moment after it may have
         the same time. A file system's clock has steps of some milliseconds."""
-        now = self._disk.look(self._tail), *self._disk.names(self._path)
+        files = self._tail, os.path.join(self._path, "cursor")  # which alone tells of a file that came and went
+        now = *map(self._disk.look, files), *self._disk.names(self._path)
         same = now == self._seen
         if same and self._seen_twice:
             return True
