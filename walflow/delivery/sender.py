@@ -359,10 +359,6 @@ class Sender(Generic[S]):
                 halved=part.halved or halves,
                 untried=halves,
                 shared=of_many and not counts,
-                alone=of_many
-                and (part.alone or others_passed)
-                and end == begin + 1
-                and self._limits.attempts is not None,
                 holds=not passed and part.failures < _patience(cause),
                 failed_at=part.failed_at if part.failures else now,
                 due=now + _wait(low, failures),
@@ -372,6 +368,7 @@ class Sender(Generic[S]):
                 verdict=part.verdict,
                 told=part.told,
             )
+            again.alone = of_many and (part.alone or others_passed) and self._needs_proof(again)
             self._waiting.add(again)
         self._out.log.warning(
             "redelivery",
@@ -381,6 +378,11 @@ class Sender(Generic[S]):
             sink=" and ".join(sorted(named(sinks))),
             cause=str(cause),
         )
+
+    def _needs_proof(self, part: InFlight[S]) -> bool:
+        """Another failure may count against it, and it is not given up yet."""
+        attempts = self._limits.attempts
+        return attempts is not None and part.count == 1 and not part.verdict and part.blame.counted < attempts
 
     def _holds_up(self, part: InFlight[S], now: float) -> bool:
         """All others have passed it, and no newer ones can come before it has an outcome: nothing else would ever
@@ -398,7 +400,8 @@ class Sender(Generic[S]):
         if not waiting and not new.only and not self._timer_at and self._alone is None:
             return
         times = [old.due] if waiting and old.only else [part.due for part in (waiting.first, waiting.due) if part]
-        times += [part.due + HOLDS_UP for part in (waiting.first, waiting.due) if part is not None and part.alone]
+        nearest = [waiting.first, waiting.due, *([waiting.probe()] if waiting and old.only else [])]
+        times += [part.due + HOLDS_UP for part in nearest if part is not None and part.alone]
         if self._alone is not None:
             times.append(self._alone_until)
         if new.only:
