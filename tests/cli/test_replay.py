@@ -84,7 +84,11 @@ def test_it_asks_first(tmp_path: Path, flow: Path) -> None:
 def test_what_is_wrong_is_one_line_and_a_code(tmp_path: Path, flow: Path) -> None:
     for options, code, line in (
         (["--into", "away"], 78, "walflow: no sink is named away: there is main::tcp, main::out, main::other\n"),
-        (["--into", "out", "--from", "51"], 1, ""),
+        (
+            ["--into", "out", "--from", "51"],
+            1,
+            "walflow: no event of state is within these bounds; it has positions 1 to 50\n",
+        ),
         (["--into", "out", "--speed", "0"], 2, "walflow: --speed 0: a number above 0\n"),
         (["--into", "out", "--workdir", "nowhere"], 2, "walflow: --workdir nowhere: No such file or directory\n"),
     ):

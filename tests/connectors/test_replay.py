@@ -1,4 +1,4 @@
-"""A log is read beside whoever uses it, and its events are sent again."""
+"""The connector `replay` reads a log beside the process that uses it, and sends its events again."""
 
 import asyncio
 import gc

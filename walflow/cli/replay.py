@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 from rich.console import Console
@@ -89,11 +89,16 @@ def replay(
         raise end(f"--workdir {workdir}: {error.strerror}", EX_USAGE) from None
     logs.configure("auto", "warning")
     with told():
-        flows, replayer = _planned(files, args, str(path), into, begin, last, speed)
-        count, said = _extent(flows, str(path), into, begin, last)
-    typer.echo(printable(said))
-    if not count:
-        raise typer.Exit(EX_FINDINGS)
+        flows = _loaded(files, args)
+        extent = _extent(str(path), begin, last)
+        flows, replayer = _planned(flows, str(path), into, extent, speed)
+    if extent.last < extent.first:
+        known = f"it has positions {extent.oldest} to {extent.newest}"
+        raise end(f"no event of {path} is within these bounds; {known}", EX_FINDINGS)
+    ways = ", ".join(str(plan.id) for plan in flows.pipelines)
+    through = f" through {ways}" if ways else ""
+    what = f"{extent.last - extent.first + 1:,} events, positions {extent.first} to {extent.last} of {path}"
+    typer.echo(printable(f"{what}, go{through} to {into}"))
     if not agreed(typer.echo, dry_run=dry_run, yes=yes):
         raise typer.Exit(0)
     watched = _Watched(replayer.progress)
@@ -102,42 +107,51 @@ def replay(
     raise typer.Exit(code or (0 if watched.is_complete else EX_FINDINGS))
 
 
-def _planned(
-    files: list[Path], args: list[str], path: str, sink: str, begin: str | None, last: str | None, speed: float | None
-) -> "tuple[Assembly, LogReplayer]":
+def _loaded(files: list[Path], args: list[str]) -> "Assembly":
     from walflow.diagnostics import render_all
-    from walflow.errors import Misconfigured
     from walflow.plan import load
-    from walflow.plan.replay import replay_into, replayer
-    from walflow.registry import connectors
 
     flows, diagnostics = load(files, args=args, allow_cycles=True, reads_secrets=True)
     if flows is None:
         typer.echo(render_all(diagnostics), err=True)
         raise typer.Exit(EX_CONFIG)
-    instance = replayer(connectors()).replaying(path, begin, last, speed)
-    try:
-        return replay_into(flows, path, sink, instance), instance
-    except Misconfigured as error:
-        raise end(str(error), EX_CONFIG) from None
+    return flows
 
 
-def _extent(flows: "Assembly", path: str, sink: str, begin: str | None, last: str | None) -> tuple[int, str]:
-    """How many events there are now, and in words, with where they go."""
+class _Extent(NamedTuple):
+    """Positions: the first and the last one that are wanted and there, and those of the log."""
+
+    first: int
+    last: int
+    oldest: int
+    newest: int
+
+
+def _extent(path: str, begin: str | None, last: str | None) -> _Extent:
+    """Once, so that what is asked about is what is sent: how long ago counts from now."""
     from walflow.wal.tools.inspect import look, position_at
 
     view = look(path)
     at = partial(position_at, view)
-    oldest = view.chunks[0].first if view.chunks else view.found.durable + 1
+    newest = view.found.durable
+    oldest = view.chunks[0].first if view.chunks else newest + 1
     first = oldest if begin is None else max(oldest, first_position(place_of(begin), at))
-    end = view.found.durable
-    if last is not None:
-        end = min(end, last_position(place_of(last), at))
-    ways = ", ".join(str(plan.id) for plan in flows.pipelines)
-    through = f" through {ways}" if ways else ""
-    if end < first:
-        return 0, f"no event of {path} is within these bounds; it has positions {oldest} to {view.found.durable}"
-    return end - first + 1, f"{end - first + 1:,} events, positions {first} to {end} of {path}, go{through} to {sink}"
+    return _Extent(first, newest if last is None else min(newest, last_position(place_of(last), at)), oldest, newest)
+
+
+def _planned(
+    flows: "Assembly", path: str, sink: str, extent: _Extent, speed: float | None
+) -> "tuple[Assembly, LogReplayer]":
+    from walflow.errors import Misconfigured
+    from walflow.plan.replay import replay_into, replayer
+    from walflow.registry import connectors
+
+    first = str(extent.first)
+    instance = replayer(connectors()).replaying(path, first, str(max(extent.last, extent.first)), speed)
+    try:
+        return replay_into(flows, path, sink, instance), instance
+    except Misconfigured as error:
+        raise end(str(error), EX_CONFIG) from None
 
 
 class _Watched:

@@ -35,8 +35,9 @@ from walflow.receipt import AGAIN, Receipt, named, runs
 S = TypeVar("S")
 
 ORDERLY: Final = 12  # failures, about half a minute: so often newer events wait for what failed as its peer was away
-HOLDS_UP: Final = 30.0  # seconds since an event failed first, before it may be given up though nothing else comes;
-# so long newer ones wait so that one goes alone
+# Seconds since an event failed first, before it may be given up though nothing else comes. And the most seconds for
+# which newer events wait, so that one goes alone.
+HOLDS_UP: Final = 30.0
 FEW: Final = 16  # parts that failed: newer ones go on beside so many, also if these are larger than the window
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
@@ -191,7 +192,7 @@ class Sender(Generic[S]):
         return most is None or not self._sent or self._sent + part.count <= most
 
     def _no_longer_alone(self, part: InFlight[S]) -> None:
-        """It is settled, or it takes long: then others go on, and its failure says nothing of it."""
+        """Its outcome takes long: others go on, and its failure says nothing of it."""
         part.alone = False
         self._alone = None
 
