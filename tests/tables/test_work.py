@@ -57,14 +57,18 @@ class Keyed(RowsInMemory):
         return {number: RowRefusal("refused", "42") for number, row in enumerate(rows) if row == "bad"}
 
 
+class Unordered(Keyed):
+    orders = False
+
+
 class Bench:
-    def __init__(self, directory: Path, events: int) -> None:
+    def __init__(self, directory: Path, events: int, table: Keyed | None = None) -> None:
         self.logs = {name: OneLog(directory / name, events) for name in ("log", "other")}
         self.log = self.logs["log"]
         self.scheduler = VirtualScheduler()
         self.inlet = Letters(self.scheduler)
         self.inlet.upstream = Upstream(behind_log=True, straight=True, sources=1)
-        self.table = Keyed()
+        self.table = table or Keyed()
         self.work = TableWork(self.inlet, self.table, PoisonSearch(self.table, 0.0))
         self.sink = JobEngine[TableJob](self.inlet, self.work)
         self.sink.start()
@@ -99,6 +103,36 @@ def test_the_rest_of_a_block_waits_for_the_error_record(bench: Bench) -> None:
     assert bench.table.rows == ["a", "b", "c", "d"]
     assert bench.inlet.breaker is None
     assert bench.table.frontiers["log"].ranges == {TERM: [(1, 5)]}, "a crash would bring the refused event again"
+
+
+MANY_GAPS = [value for number in range(500) for value in (f"{number}", "bad")]  # more than a frontier has room for
+
+
+def test_a_block_may_have_more_refused_events_than_a_frontier_has_room_for(tmp_path: Path) -> None:
+    """The log says of none of them that it is settled before all of the block are."""
+    bench = Bench(tmp_path, len(MANY_GAPS), Unordered())
+    bench.give(1, *MANY_GAPS)
+    assert "no room for more gaps" in (bench.inlet.breaker or "")
+    delivered = 0
+    while delivered < 500:
+        assert len(bench.inlet.letters) > delivered, "the rest of the block waits for ever"
+        for letter in bench.inlet.letters[delivered:]:
+            letter.receipt.ack("err")
+            delivered += 1
+        bench.settle(60.0)
+    assert bench.inlet.breaker is None
+    assert bench.table.rows == [f"{number}" for number in range(500)]
+
+
+def test_an_error_record_that_fails_while_there_is_no_room_gives_the_block_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, len(MANY_GAPS), Unordered())
+    bench.give(1, *MANY_GAPS)
+    for letter in bench.inlet.letters:
+        letter.receipt.fail(OSError("away"), 0, "err")
+    bench.settle(60.0)
+    rows = len(bench.table.rows)
+    assert 0 < rows < 500
+    assert sum(data.count(b"\n") for data, _ in bench.inlet.failed) == len(MANY_GAPS) - rows - len(bench.inlet.letters)
 
 
 def test_the_logs_without_a_refused_event_go_on(bench: Bench) -> None:

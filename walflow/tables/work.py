@@ -61,8 +61,9 @@ class LogAndTerm(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """No later row passes `position` before the error record is delivered of the event that was refused there: else a
-    crash would try it again, behind them. The record is when `receipt` is settled; None: when the log says so."""
+    """The event at `position` was refused, and is a gap of the frontier until its error record is delivered: a crash
+    would try it again. Where rows have an order, no later one passes it. The record is delivered when `receipt` is
+    settled; None: when the log says so."""
 
     place: LogAndTerm
     held: PositionLog
@@ -111,6 +112,7 @@ class TableJob:
     trying: int = 0
     refused: dict[int, RowRefusal] = field(default_factory=dict[int, RowRefusal])
     tried: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
+    no_room: bool = False
     behind: int | None = None
     passed: Sequence[Barrier] = ()
     superseded: int = 0
@@ -196,11 +198,11 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             if block.origin is not None and block.origin.held_by is not None:
                 job.settled[block.origin.log] = block.origin.held_by.low
         left = [one for one in self._barriers if one.held.low < one.position]
-        if not job.tried:
+        if not job.tried and (self._store.orders or job.no_room):
             left = [self._handed_back(job, one) if one.has_failed else one for one in left]
         self._barriers = left
         job.passed = [one for one in left if one.is_delivered]
-        held = [one for one in left if not one.is_delivered]
+        held = [one for one in left if not one.is_delivered] if self._store.orders else []
         if self._inlet.upstream.sources > 1 and not job.tried:
             for one in held:
                 self._put_aside(job, one)
@@ -281,6 +283,9 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             return self._rests(job, job.rest)
         if job.opens is not None:
             self._opened(job.opens)
+        if job.done:  # the frontier has these now
+            passed = set(job.passed)
+            self._barriers = [one for one in self._barriers if one not in passed]
         acked: list[Block] = []
         rejected: list[tuple[Block, str]] = []
         rest: list[Block] = []
@@ -296,7 +301,7 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             for part, reason in self._apart(block, number, job.refused):
                 if reason:
                     rejected.append((part, reason))
-                    self._wait_behind(part)
+                    self._watch(part)
                 else:
                     acked.append(part)
             number += todo
@@ -337,11 +342,12 @@ class TableWork(SinkWork[TableJob], Generic[R]):
         self._later(log, rest.seconds, again)
         return JobEnd()
 
-    def _wait_behind(self, rejected: Block) -> None:
-        """If later rows may replace earlier ones, none passes a rejected one before its error record is delivered:
-        after a crash it would be tried again, and could win."""
+    def _watch(self, rejected: Block) -> None:
+        """Until its error record is delivered. If later rows may replace earlier ones, none passes it before: after a
+        crash it would be tried again, and could win. Otherwise the frontier has one gap less, also while the log
+        waits for the other events of the block: if that has many gaps, they need the room."""
         place, positions = self._place(rejected), rejected.positions
-        if self._store.orders and place is not None and positions is not None:
+        if place is not None and positions is not None:
             assert rejected.origin is not None
             assert rejected.origin.held_by is not None
             self._barriers.append(Barrier(place, rejected.origin.held_by, positions[-1], rejected.receipt))
@@ -401,9 +407,10 @@ class TableWork(SinkWork[TableJob], Generic[R]):
                     rows[error.number], refused[error.number] = None, error.refusal
                 continue
             if done == events:
-                job.done, job.trying = done, 0
+                job.done, job.trying, job.no_room = done, 0, False
                 self._writers.told()
                 return
+            job.no_room = not done
             if not done:
                 raise CannotUse(
                     "too many rejected events wait for their error record: "
