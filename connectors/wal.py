@@ -10,6 +10,7 @@ sends the block until every sink that the pipelines choose for it has acked or r
 import asyncio
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
@@ -36,6 +37,8 @@ from walflow.delivery import (
     Arriving,
     Checkpoints,
     Dropping,
+    LetterBounds,
+    LetterBox,
     LogSink,
     LogSource,
     Retention,
@@ -134,6 +137,27 @@ class Wal(Connector):
         examples=["10GiB"],
     )
 
+    letters: bool | None = Field(
+        default=None,
+        description="Whether the log keeps the events that a sink rejects, as letters of that sink. "
+        "`walflow letters` shows them, sends them again, and drops them. Default: of each sink whose `err` is not "
+        "linked.",
+    )
+    letters_bytes: Size = Field(
+        default=64 << 20,
+        ge=64 << 10,
+        le=1 << 40,
+        description="The most bytes of letters of one sink, beside chunk_size x max_chunks. Then the oldest go.",
+    )
+    letters_events: int = Field(
+        default=100_000, ge=1, description="The most letters of one sink. Then the oldest go."
+    )
+    letters_age: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None,
+        description='How long a letter stays: nanoseconds, or a string as `"30d"`. Default: there is no limit.',
+        examples=["30d"],
+    )
+
     @model_validator(mode="after")
     def _interval_is_used(self) -> Self:
         if "sync_interval" in self.model_fields_set and self.sync != "interval":
@@ -149,6 +173,9 @@ class Wal(Connector):
 
     def parts(self) -> bool:
         return self.lanes == "apart"
+
+    def keeps_letters(self) -> bool | None:
+        return self.letters
 
     def claims(self) -> Sequence[Claim]:
         return (Claim("log directory", os.path.realpath(self.path)),)
@@ -225,7 +252,7 @@ class Wal(Connector):
             await asyncio.get_running_loop().create_future()
         finally:
             running.stop()
-            await _close(log, running.reader, out)
+            await _close(log, running, out)
 
     def options(self) -> LogOptions:
         return LogOptions(
@@ -248,6 +275,10 @@ class RunningLog:
             log, out, tags, self.checkpoints, config.max_attempts, config.read_count, self.is_full
         )
         self.retention = Retention(log, inlet, self.checkpoints, config.retain)
+        bounds = LetterBounds(config.letters_bytes, config.letters_events, config.letters_age)
+        self.letters = [LetterBox(way, log, out, bounds, config.max_attempts) for way in out.letters]
+        for box in self.letters:
+            box.begin()
         self.syncing = Syncing(log, inlet, config.sync_interval / 1e9, self.checkpoints.acked)
         self._measure = measure(log, inlet, self.reader)
         on_commit = self._written if config.sync == "interval" else self._measure
@@ -276,6 +307,8 @@ class RunningLog:
         self.syncing.stop()
         self.retention.stop()
         self.checkpoints.stop()
+        for box in self.letters:
+            box.stop()
 
     def is_full(self) -> bool:
         return self.writer.is_full
@@ -318,13 +351,15 @@ async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
     return arriving
 
 
-async def _close(log: Log, reader: LogSource, out: Outlet) -> None:
+async def _close(log: Log, running: RunningLog, out: Outlet) -> None:
     """Waits for the work of both threads and for the runtime to see its result. Then writes the last cursor, and
     closes the files."""
     await error_on_thread(out, lambda: None)
     await error_on_thread(out, lambda: None, urgent=True)
-    out.log.info("log closing", left=reader.backlog(), durable=log.durable)
-    # the process before may go on from the cursor that it left
-    await error_on_thread(out, log.abandon if handover().watched else log.close)
+    out.log.info("log closing", left=running.reader.backlog(), durable=log.durable)
+    abandon = handover().watched  # the process before may go on from the cursor that it left
+    for box in running.letters:
+        await error_on_thread(out, partial(box.close, abandon=abandon))
+    await error_on_thread(out, log.abandon if abandon else log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same
         out.fatal(log.failure)

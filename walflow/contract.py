@@ -19,6 +19,7 @@ from walflow.errors import WalflowError
 from walflow.event import Block, Codec, ReadPlace, StreamId
 from walflow.families import Families
 from walflow.needs import Need
+from walflow.positions import Range
 
 CONTRACT: Final = 2
 """The version of what stands here and in `walflow`, `walflow.net` and `walflow.delivery`.
@@ -187,6 +188,14 @@ class Connector(BaseModel):
     def why_no_offsets(self) -> str:
         """What of its configuration takes them away, and what would not; "": it never has any."""
         return ""
+
+    def keeps_letters(self) -> bool | None:
+        """Whether it keeps what its sinks reject: see `Outlet.letters`. None: of those whose `err` is not linked."""
+        return False
+
+    def overwrites(self) -> bool:
+        """Whether an older event that comes late may replace a newer one, for example as the row of its key."""
+        return False
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         """`behind_log`: a source that resends is upstream; it forgets every event that this sink acks."""
@@ -577,6 +586,64 @@ class MessagePiece(NamedTuple):
     refused: str | None = None
 
 
+REJECTED_FOR: Final = "rejected_for"
+
+
+class LetterKeeper(Protocol):
+    """The letters of one sink of a log, for who looks after them: numbers are their positions."""
+
+    logs: Sequence[str]  # the ids of the log, and of its letters once they are open
+    path: str  # directory of the letters
+
+    def keep(self, block: Block) -> None:
+        """Settles its receipt once its events are on disk, or given up. The metadata of each says in `REJECTED_FOR`
+        why it was rejected."""
+        ...
+
+    def retry(
+        self, ranges: Sequence[Range], mended: Mapping[int, bytes], done: Callable[["LetterAnswer"], None]
+    ) -> None:
+        """Sends letters to the sink again. `mended`: by number, JSON that goes in the place of the event."""
+        ...
+
+    def drop(self, ranges: Sequence[Range], done: Callable[["LetterAnswer"], None]) -> None: ...
+
+    def state(self) -> "LetterAnswer":
+        """`taken` is 0."""
+        ...
+
+
+class LetterAnswer(NamedTuple):
+    """`taken`: letters that this call has done something with, durably. The rest is how it stands now. `kept`: the
+    letters. `going`: those that the sink gets again and has not settled. `delivered`, `rejected`: what became of
+    those that went, since the start. `refusal`: why nothing was done."""
+
+    taken: int = 0
+    kept: int = 0
+    going: int = 0
+    delivered: int = 0
+    rejected: int = 0
+    refusal: str = ""
+
+
+class LetterWay(Protocol):
+    """From one sink to the letters of a log, and back. `sink`: its name in the flow. `receiver`: the name under which
+    it acks. `name`: under which what arrives is acked. `gives_up`: what fails too often is a letter too.
+    `straight`: an event of the log comes to the sink once, as one event.
+    `out` leads to that sink alone."""
+
+    sink: str
+    receiver: str
+    name: str
+    gives_up: bool
+    straight: bool
+
+    @property
+    def out(self) -> "Outlet": ...
+
+    def serve(self, keeper: LetterKeeper) -> None: ...
+
+
 class Outlet(Half, Protocol):
     """The interface of the source half.
 
@@ -597,6 +664,11 @@ class Outlet(Half, Protocol):
     def lanes(self) -> Mapping[str, "Outlet"]:
         """By name. An outlet for each lane, with a window and a breaker of its own, if the connector `parts` and its
         sinks can be reached apart; send each event by each of them. Otherwise this outlet alone."""
+        ...
+
+    @property
+    def letters(self) -> Sequence["LetterWay"]:
+        """For a log that `keeps_letters`: a way for each of its sinks. Of a lane: none."""
         ...
 
     @property
@@ -641,6 +713,10 @@ class Outlet(Half, Protocol):
 
     def reject(self, block: Block, reason: str, told: Mapping[str, object] = ...) -> None:
         """As `Inlet.reject`, by the same err port. `told`: what the error record says beside the reason."""
+        ...
+
+    def note_rejected(self, block: Block, reason: str, told: Mapping[str, object]) -> None:
+        """Counts and shows it as `reject` does. What becomes of the block is settled elsewhere."""
         ...
 
     def retries(self, tell: Callable[[int], "FailedEvents"]) -> None:

@@ -90,8 +90,12 @@ class Outcome(NamedTuple):
 
     def failing(self, start: int, stop: int) -> set[str]:
         """The sinks, without the way that leads to them, that failed one of these events."""
+        return named(self.failed_by(start, stop))
+
+    def failed_by(self, start: int, stop: int) -> frozenset[str]:
+        """The same, with the ways."""
         some = all_of(stop - start) << start
-        return {sink_of(name) for name, bits in self.by.items() if name is not None and bits & some}
+        return frozenset(name for name, bits in self.by.items() if name is not None and bits & some)
 
 
 def sink_of(name: str) -> str:

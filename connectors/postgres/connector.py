@@ -96,6 +96,9 @@ class Postgres(PoisonKey):
             raise ValueError("`delete` needs `key`: which row is to be deleted")
         return self
 
+    def overwrites(self) -> bool:
+        return bool(self.key)
+
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = credentials_written(password=self.password)
         if urlsplit(self.dsn.partition(",")[0]).password:

@@ -100,12 +100,16 @@ class Apart:
     def crash(self) -> None:
         self.running.stop()
         self._void()
+        for letters in self.running.letters:
+            letters.close(abandon=True)
         self.log.abandon()
 
     def close(self) -> None:
         self.running.stop()
         self._void()
         self.settle()
+        for letters in self.running.letters:
+            letters.close(abandon=False)
         self.log.close()
 
     def _void(self) -> None:

@@ -21,10 +21,10 @@ STREAM = StreamId("f::source", 1, 1)
 class Lines:
     """Each event is its position. `blocks`: how many events the parts have."""
 
-    def __init__(self, blocks: Sequence[int], **limits: int) -> None:
+    def __init__(self, blocks: Sequence[int], events: int | None = None, attempts: int | None = None) -> None:
         self.scheduler = VirtualScheduler()
         self.out = MemoryOutlet(self.scheduler)
-        self.sender: Sender[None] = Sender(self, self.out, SendLimits(**limits))
+        self.sender: Sender[None] = Sender(self, self.out, SendLimits(events, attempts))
         self.dropped = 0
         first = 1
         for count in blocks:

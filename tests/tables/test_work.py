@@ -132,7 +132,9 @@ def test_an_error_record_that_fails_while_there_is_no_room_gives_the_block_back(
     bench.settle(60.0)
     rows = len(bench.table.rows)
     assert 0 < rows < 500
-    assert sum(data.count(b"\n") for data, _ in bench.inlet.failed) == len(MANY_GAPS) - rows - len(bench.inlet.letters)
+    assert sum(data.count(b"\n") for data, _ in bench.inlet.failed) == len(MANY_GAPS) - rows - len(
+        bench.inlet.letters
+    )
 
 
 def test_the_logs_without_a_refused_event_go_on(bench: Bench) -> None:

@@ -16,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
+from walflow.admin.letters import Letters
 from walflow.admin.nodes import NodeStatus, nodes_of, running
 from walflow.admin.observed import Observed
 from walflow.admin.pages import LivePage
@@ -175,6 +176,9 @@ class Answers:
         application.router.add_get("/nodes", self._guarded(self.nodes))
         application.router.add_get("/reload", self._guarded(self.reload))
         application.router.add_post("/reload", self._guarded(self.begin_reload))
+        letters = Letters(self._daemon, self._guard)
+        application.router.add_get("/letters", self._guarded(letters.show))
+        application.router.add_post("/letters", self._guarded(letters.change))
         self._add_api(application.router)
         for path in ("/", "/page.css", "/page.js"):
             application.router.add_get(path, self._pages.file)

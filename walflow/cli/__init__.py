@@ -73,6 +73,7 @@ def app() -> typer.Typer:
     from walflow.cli.fmt import fmt
     from walflow.cli.frontier import frontier_app
     from walflow.cli.graph import graph
+    from walflow.cli.letters import letters_app
     from walflow.cli.lsp import lsp
     from walflow.cli.new import new
     from walflow.cli.reload import reload
@@ -112,6 +113,7 @@ def app() -> typer.Typer:
     program.command(help=flowing(tap.__doc__ or ""))(tap)
     program.add_typer(connectors_app(), name="connectors")
     program.add_typer(wal_app(), name="wal")
+    program.add_typer(letters_app(), name="letters")
     program.add_typer(frontier_app(), name="frontier")
     return program
 

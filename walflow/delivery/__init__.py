@@ -10,6 +10,7 @@
     OneAtATime  the flushes of each of these two: one in the air, and again where the disk is full
     Arriving    what the log has already of logs and followed files upstream
     recall      what is not delivered yet, for a source that asks after a restart
+    LetterBox   what a sink rejects -> kept for it, and sent to it again
     Dropping    where a full log does not stop its sources: the oldest chunk goes
 
 All of it is plain calls on a `Scheduler`; the disk is touched on the scheduler's one thread, or in line while
@@ -26,6 +27,7 @@ from walflow.delivery.held_batches import HeldBatch, Resending
 from walflow.delivery.in_flight import InFlight, SendLimits
 from walflow.delivery.interval_sync import Syncing
 from walflow.delivery.known_arrivals import Arriving, came_from
+from walflow.delivery.letters import LetterBounds, LetterBox
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
 from walflow.delivery.recalled_events import recall
 from walflow.delivery.record_feed import RecordFeed
@@ -46,6 +48,8 @@ __all__ = [
     "HeldBatch",
     "HeldEvents",
     "InFlight",
+    "LetterBounds",
+    "LetterBox",
     "LogSink",
     "LogSource",
     "RecordFeed",

@@ -14,11 +14,13 @@ S = TypeVar("S")
 class SendLimits(NamedTuple):
     """`events`: how many may be sent and not settled; None: no limit but the outlet's window. `attempts`: how many
     counted failures a single event may have before it is rejected; None: no limit. `turn`: bytes that may be sent in
-    one turn of the loop, because others wait; None: no limit."""
+    one turn of the loop, because others wait; None: no limit. `letters`: the sinks that keep what is
+    rejected, and so what is given up."""
 
     events: int | None = None
     attempts: int | None = None
     turn: int | None = None
+    letters: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -43,8 +45,10 @@ class InFlight(Generic[S]):
     due: float = 0.0
     sinks: frozenset[str] = frozenset()  # that failed it last
     sink: str = ""  # the same, for people
+    failed_by: frozenset[str] = frozenset()  # the same, with the ways to them
     cause: str = ""
     verdict: str = ""  # why it is rejected and not sent
+    kept: bool = False  # its sinks are told to reject it, because they keep that
     told: Mapping[str, object] | None = None  # what its error record says beside that
 
     @property

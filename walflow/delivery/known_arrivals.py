@@ -3,9 +3,9 @@ See walflow.wal.arrivals."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from walflow.contract import Inlet, Outlet
+from walflow.contract import Counter, Outlet, Upstream
 from walflow.delivery.tag import arrived, provenance
 from walflow.errors import FailStop
 from walflow.event import Block, Origin, ReadPlace
@@ -20,10 +20,19 @@ FILE_TERM: Final = 0  # a file has another name instead
 READ_BYTES: Final = 64 << 20  # of the newest records, at most: the file covers all but 16 MiB, if it is there
 
 
+class Receiver(Protocol):
+    """Who appends to the log: an Inlet."""
+
+    @property
+    def upstream(self) -> Upstream: ...
+    def counter(self, name: str, **labels: str) -> Counter: ...
+    def ack(self, block: Block) -> None: ...
+
+
 class Arriving:
     """The events of this log by their positions upstream. Make it before anything is appended. `open` blocks."""
 
-    def __init__(self, log: Log, inlet: Inlet) -> None:
+    def __init__(self, log: Log, inlet: Receiver) -> None:
         self._log = log
         self._inlet = inlet
         self._arrivals: UpstreamPositions = log.remember_arrivals()

@@ -29,8 +29,7 @@ from walflow.delivery.in_flight import InFlight, SendLimits, Supply
 from walflow.delivery.pump import Pump
 from walflow.delivery.sink_record import BACKOFF, SinkRecord
 from walflow.errors import Blameless, HandedBack, OneOfMany, PeerAway
-from walflow.event import Block
-from walflow.receipt import AGAIN, Receipt, named, runs
+from walflow.receipt import AGAIN, Delivered, Receipt, named, runs
 
 S = TypeVar("S")
 
@@ -235,6 +234,9 @@ class Sender(Generic[S]):
 
     def _send(self, part: InFlight[S]) -> bool:
         """False: not now. The part has left its queue, because it may settle (and fail) while it is being sent."""
+        given_up = not part.verdict and self._is_given_up(part)
+        if given_up:
+            self._give_up(part)
         known = part.delivered if part.delivered is not None or not part.failures else AGAIN
         receipt = Receipt(self._settled, part.count, part, known)
         block = self._supply.block(part, receipt) if part.last > self._dropped else None
@@ -244,9 +246,11 @@ class Sender(Generic[S]):
         self._now_sent(part, 1)
         part.sent = self._record.count
         self._supply.sent(part)
-        if part.verdict or self._is_given_up(part):
-            self._reject(part, block)
+        if part.verdict and not part.kept:
+            self._out.reject(block, part.verdict, part.told or {})
             return True
+        if given_up:
+            self._out.note_rejected(block, part.verdict, part.told or {})
         if self._out.send(block):
             return True
         self._now_sent(part, -1)
@@ -279,10 +283,7 @@ class Sender(Generic[S]):
         rejected = part.delivered is not None and part.delivered.refused
         return attempts is not None and part.count == 1 and part.blame.counted >= attempts and not rejected
 
-    def _reject(self, part: InFlight[S], block: Block) -> None:
-        if part.verdict:
-            self._out.reject(block, part.verdict, part.told or {})
-            return
+    def _give_up(self, part: InFlight[S]) -> None:
         place = self._supply.place(part)
         attempts = part.blame.counted
         times = "once" if attempts == 1 else f"{attempts} times"
@@ -290,7 +291,11 @@ class Sender(Generic[S]):
         part.verdict = f"failed {times}{at}: {part.cause}{f' ({place})' if place else ''}"
         self._supply.given_up(part)
         part.told = {"sink": part.sink, "position": part.first, "attempts": attempts, "cause": part.cause}
-        self._out.reject(block, part.verdict, part.told)
+        part.kept = bool(part.sinks) and part.sinks <= self._limits.letters
+        if part.kept:
+            known = part.delivered or AGAIN
+            refused = {name: {0: part.verdict} for name in part.failed_by}
+            part.delivered = Delivered(known.has, {**known.refused, **refused})
 
     # what becomes of it
 
@@ -366,7 +371,9 @@ class Sender(Generic[S]):
                 sinks=frozenset(sinks),
                 sink=" and ".join(sorted(named(sinks))),
                 cause=str(cause),
+                failed_by=outcome.failed_by(start, stop),
                 verdict=part.verdict,
+                kept=part.kept and bool(outcome.refused),
                 told=part.told,
             )
             again.alone = of_many and (part.alone or others_passed) and self._needs_proof(again)

@@ -50,7 +50,8 @@ class LogSource:
         sinks = [lane.sinks or [name] for name, lane in out.lanes.items()]
         begins = self._begins(sinks)
         window = min(log.window, log.window * WINDOWS // len(out.lanes))
-        limits = SendLimits(most, max_attempts, TURN if several else None)
+        letters = frozenset(way.receiver for way in out.letters if way.gives_up)
+        limits = SendLimits(most, max_attempts, TURN if several else None, letters)
         self._lanes = {
             name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps, is_full)
             for (name, lane), mark in zip(out.lanes.items(), log.part(sinks, begins), strict=True)

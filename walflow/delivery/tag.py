@@ -144,7 +144,8 @@ def _spec(made: Codec | Framing) -> Spec:
 
 
 def _framing(spec: Spec) -> Framing:
-    for unnamed in (framings.WHOLE, framings.MESSAGES):  # no flow file names these
+    # no flow file names these as what cuts a stream
+    for unnamed in (framings.WHOLE, framings.MESSAGES, framings.LENGTH_PREFIXED):
         if spec == unnamed.name:
             return unnamed
     return framings.make([_pair(spec)])

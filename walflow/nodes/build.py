@@ -14,6 +14,7 @@ from walflow.metrics import CountedValue, Metrics
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.fanout import AtPort, DeadEnd, joined
 from walflow.nodes.gate import ReasonGate
+from walflow.nodes.letters import SinkLetters
 from walflow.nodes.measures import measure
 from walflow.nodes.passed import Passed
 from walflow.nodes.ports import PortName, WatchedPorts
@@ -29,6 +30,7 @@ from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, Pipeline
 from walflow.plan.assembly import ERR
 from walflow.plan.graph import Graph, Port
 from walflow.plan.lanes import lanes
+from walflow.plan.letters import lettered
 from walflow.plan.regions import is_plain
 from walflow_kernel.state import State
 from walflow_kernel.windows.frame import open_frames, windows_of
@@ -101,6 +103,8 @@ class _Builder:
                 self._errs[plan.id].target = self._port(Port(plan.id, "err"))
         made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
         Wiring(self._graph, made, self._lanes, self._places, self._holding).tell()
+        for nodes in made:
+            self._hang_letters(nodes.source)
         for gate, buffers in self._stateful:
             for buffer in buffers:
                 self._sinks[buffer].gates.append(gate)
@@ -127,7 +131,32 @@ class _Builder:
             lanes=self._lane_sources(plan) if len(self._lanes[plan.id]) > 1 else {},
             alone=self._lanes[plan.id][0].name if len(self._lanes[plan.id]) == 1 else "",
             sinks=self._lanes[plan.id][0].ackers if len(self._lanes[plan.id]) == 1 else (),
+            letters=self._letters(plan),
         )
+
+    def _letters(self, plan: ConnectorPlan) -> Sequence[SinkLetters]:
+        """Of a log: those of each of its sinks whose rejected events it keeps."""
+        gives_up = not self._links[Port(plan.id, ERR)]
+        return [
+            SinkLetters(
+                str(plan.id),
+                sink,
+                self._input(Port(sink, "in")),
+                self._errs[sink],
+                JSON,
+                gives_up=gives_up,
+                straight=self._graph.straight(plan.id, sink),
+            )
+            for sink in lettered(self._graph, plan.id)
+        ]
+
+    def _hang_letters(self, source: SourceNode) -> None:
+        for one in source.letters:
+            sink = self._sinks[one.id]
+            self._errs[one.id].letters.append(one)
+            sink.windows.append(one.source)
+            sink.gates.append(one.source.gate)
+            one.source.gate.trigger(sink.name, "starting")
 
     def _lane_sources(self, plan: ConnectorPlan) -> Mapping[str, SourceNode]:
         planned = self._lanes[plan.id]

@@ -4,22 +4,24 @@ form, or is no event of its codec, its bytes stand there instead: as `text` if t
 `bytes`.
 
 A record has a receipt of its own: once all that `err` leads to have acked it, the event has its outcome for the sink
-that rejected it. Until then, only the record is sent again, to those that lack it. Where nothing is linked, the event
-is dropped and counted."""
+that rejected it. Until then, only the record is sent again, to those that lack it. A log before the sink may keep the
+event itself as a letter: that is an outcome too. Where nothing is linked and nothing kept, the event is dropped and
+counted."""
 
 import base64
 import codecs
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
 from walflow.codecs import JSON
 from walflow.codecs.json import within_record
+from walflow.contract import REJECTED_FOR
 from walflow.errors import CannotDecode
 from walflow.event import Block, Codec, Frames, Node
-from walflow.framing import LINES
+from walflow.framing import LENGTH_PREFIXED, LINES
 from walflow.metrics import CountedValue
 from walflow.nodes.ports import Rejection, WatchedPort
 from walflow.operators.operator import RejectionDetails
@@ -75,9 +77,22 @@ class UndecodedEvents(NamedTuple):
         return self.payloads[number]
 
 
+class Letters(Protocol):
+    """Of a sink, in a log before it."""
+
+    def takes(self, log: str) -> bool:
+        """Whether the events of that log belong here."""
+        ...
+
+    def accept(self, block: Block) -> None:
+        """A copy of a block that was rejected, as `walflow.contract.LetterKeeper.keep` has it."""
+        ...
+
+
 class ErrPort:
     """The err port of a pipeline, or of a connector, whose two halves share it. `target` is None if the port is not
-    linked. Then `unlinked` is what can be watched instead. `rejections` keeps the last ones."""
+    linked. Then `unlinked` is what can be watched instead. `rejections` keeps the last ones. `letters`: of a sink,
+    those of each log before it that keeps what the sink rejects."""
 
     def __init__(
         self,
@@ -90,14 +105,23 @@ class ErrPort:
         self.name = name
         self.target = target
         self.unlinked: WatchedPort | None = None
+        self.letters: list[Letters] = []
         self._rejected = rejected
         self._log = log
         self._rejections = rejections
 
     def take(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """Takes over this copy of the block. `reasons` has one for each event."""
+        rejected_again = bool(block.meta.get("rejected"))
+        unsent = rejected_again or (self.target is None and self._letters_of(block, details) is None)
+        self.note(block, reasons, details, unsent=unsent)
+        self.hand_on(block, reasons, details)
+
+    def note(
+        self, block: Block, reasons: Sequence[str], details: RejectionDetails | None, *, unsent: bool = False
+    ) -> None:
+        """Counts and shows it. `unsent`: it goes nowhere."""
         self._rejected.value += len(reasons)
-        unsent = self.target is None or bool(block.meta.get("rejected"))
         if self._rejections is not None or unsent:
             for one in self._noted(block, reasons, details):
                 if self._rejections is not None:
@@ -109,7 +133,6 @@ class ErrPort:
                     )
         if unsent and self.unlinked is not None and self.unlinked.watchers:
             self.unlinked.show(self._error_block(block, reasons, details, block.receipt))
-        self.hand_on(block, reasons, details)
 
     def _noted(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None) -> Iterator[Rejection]:
         """One for each reason; of many, for the first few, and one for all others."""
@@ -130,13 +153,28 @@ class ErrPort:
 
     def hand_on(self, block: Block, reasons: Sequence[str], details: RejectionDetails | None = None) -> None:
         """`take` without a word: it was counted and logged before."""
-        if self.target is None or block.meta.get("rejected"):
+        letters = None if block.meta.get("rejected") else self._letters_of(block, details)
+        target = None if block.meta.get("rejected") else self.target
+        if target is None and letters is None:
             block.receipt.ack(self.name)
             return
         record = block.receipt.pick(None, tag=f" !{self.name}", name=self.name, reasons=reasons)
-        whole = self._error_block(block, reasons, details, record)
-        for part in whole.split(whole.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
-            self.target.accept(part)
+        if target is not None and letters is not None:
+            record.fork(1)
+        if letters is not None:
+            assert isinstance(details, RejectedEvents)
+            letters.accept(_letter_block(block, reasons, details, record))
+        if target is not None:
+            whole = self._error_block(block, reasons, details, record)
+            for part in whole.split(whole.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
+                target.accept(part)
+
+    def _letters_of(self, block: Block, details: RejectionDetails | None) -> "Letters | None":
+        """Those of the log that the block came from. One that was made of several blocks has no log of its own."""
+        if not self.letters or not isinstance(details, RejectedEvents):
+            return None
+        log = block.origin.log if block.origin is not None else ""
+        return next((one for one in self.letters if one.takes(log)), self.letters[0])
 
     def _error_block(
         self, block: Block, reasons: Sequence[str], details: RejectionDetails | None, receipt: Receipt
@@ -168,6 +206,24 @@ class ErrPort:
             told |= _as_they_came(details.raw(number))
         text = JSON.encode(told)
         return text if event is None else b'%b,"event":%b}' % (text[:-1], event)
+
+
+def _letter_block(block: Block, reasons: Sequence[str], details: RejectedEvents, receipt: Receipt) -> Block:
+    frames = Frames(LENGTH_PREFIXED.join(details.payloads), len(reasons), LENGTH_PREFIXED)
+    came = block.event_metas or [NOTHING_MORE] * len(reasons)
+    return Block(
+        block.stream,
+        frames,
+        details.codec,
+        receipt,
+        ingest_ns=block.ingest_ns,
+        meta=block.meta,
+        event_metas=[{**meta, REJECTED_FOR: reason} for meta, reason in zip(came, reasons, strict=True)],
+        origin=block.origin,
+        weight=block.weight,
+        positions=block.positions,
+        port=block.port,
+    )
 
 
 def _as_they_came(payload: bytes) -> Mapping[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow import __version__
 from walflow.contract import FailedEvents, MessagePiece, Recalled
@@ -19,6 +19,9 @@ from walflow.nodes.turns import Turns
 from walflow.nodes.window import WINDOW, SendWindow
 from walflow.receipt import Receipt, Settled
 from walflow.world import dice
+
+if TYPE_CHECKING:
+    from walflow.nodes.letters import SinkLetters
 
 MAX_EVENT_BYTES: Final = 1 << 20
 RUN_BITS: Final = 48  # of the random number of a run; each byte of it is in each record of a log
@@ -60,10 +63,12 @@ class SourceNode:
         passed: Passed = EACH_TIME,
         alone: str = "",
         sinks: Sequence[str] = (),
+        letters: "Sequence[SinkLetters]" = (),
     ) -> None:
         """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them
         have sent, so that an event that each lane sends counts once. `alone`: the name of its only lane. `sinks`: of
-        a lane, the names under which its log remembers what it has acked."""
+        a lane, the names under which its log remembers what it has acked. `letters`: of a log, those of its sinks."""
+        self.letters = letters
         self.alone = alone or name
         self.sinks = sinks
         self.passed = passed
@@ -88,6 +93,8 @@ class SourceNode:
 
     def begin(self, context: RunContext) -> "RunOutlet":
         self.outlet = RunOutlet(self, context, {name: lane.begin(context) for name, lane in self.lanes.items()})
+        for one in self.letters:
+            one.begin(context)
         return self.outlet
 
     def limits(self) -> tuple[int, int | None]:
@@ -139,6 +146,8 @@ class SourceNode:
             self.outlet = None
         for lane in self.lanes.values():
             lane.end()
+        for letters in self.letters:
+            letters.end()
         self.gate.restore("window")
 
     def _shut(self) -> None:
@@ -181,6 +190,10 @@ class RunOutlet(RunHalf, SendWindow):
     @property
     def lanes(self) -> "Mapping[str, RunOutlet]":
         return self._lanes or {self._node.alone: self}
+
+    @property
+    def letters(self) -> "Sequence[SinkLetters]":
+        return self._node.letters
 
     @property
     def sinks(self) -> Sequence[str]:
@@ -252,6 +265,10 @@ class RunOutlet(RunHalf, SendWindow):
     def reject(self, block: Block, reason: str, told: Mapping[str, object] = NOTHING_MORE) -> None:
         events = RejectedEvents(block.timed_codec, block.frames.payloads(), valid=False, told=told)
         self._node.ports.err.take(block, [reason] * block.frames.count, events)
+
+    def note_rejected(self, block: Block, reason: str, told: Mapping[str, object]) -> None:
+        events = RejectedEvents(block.timed_codec, block.frames.payloads(), valid=False, told=told)
+        self._node.ports.err.note(block, [reason] * block.frames.count, events)
 
     def waits(self) -> None:
         self.refused = True

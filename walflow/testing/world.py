@@ -20,7 +20,7 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
-from walflow.contract import FailedEvents, Marked, MessagePiece, MetricValue, Recalled, Upstream
+from walflow.contract import FailedEvents, LetterWay, Marked, MessagePiece, MetricValue, Recalled, Upstream
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, StreamId
 from walflow.framing import LINES
@@ -448,6 +448,7 @@ class MemoryOutlet(_Half):
         self.recall: Sequence[Recalled] = ()
         self.apart: dict[str, MemoryOutlet] = {}
         self.sinks: Sequence[str] = ()
+        self.letters: Sequence[LetterWay] = ()
         self._paused = paused
         self._resumed: asyncio.Event | None = None
         self._on_ready: Callable[[], None] = _nothing
@@ -512,6 +513,9 @@ class MemoryOutlet(_Half):
         while self._paused:
             self._resumed.clear()
             await self._resumed.wait()
+
+    def note_rejected(self, block: Block, reason: str, told: Mapping[str, object]) -> None:
+        self.rejected.append((block.frames.data, reason))
 
     def reject(self, block: Block, reason: str, told: Mapping[str, object] = NOTHING_MORE) -> None:
         self.rejected.append((block.frames.data, reason))

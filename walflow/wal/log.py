@@ -112,7 +112,7 @@ class Log:
         if options.chunk_size < 1024 or options.max_chunks < 1:
             raise ValueError(f"a log needs chunks of at least 1024 bytes, and one of them: {options}")
         self.disk: Disk = disk or world.disk()
-        self._clock: Clocks = clock or world.clocks()
+        self.clock: Clocks = clock or world.clocks()
         self.directory = Directory(options.path, self.disk, gives_up=options.gives_up)
         self.space = Space(options.chunk_size, options.max_chunks, preallocates=self.disk.preallocates)
         self.budget = self.space.budget
@@ -147,7 +147,7 @@ class Log:
         self.dropped_events, self.dropped_bytes = found.dropped
         self.chunks = found.chunks
         self._number = found.commit
-        self.time = LogTime(self._clock, found.last_ns)
+        self.time = LogTime(self.clock, found.last_ns)
         self._tail: Chunk | None = None  # recovery leaves nothing to append to
         if self.chunks:
             self.chunks[-1].until_ns = found.last_ns
