@@ -33,6 +33,7 @@ from walflow import (
     Traits,
 )
 from walflow.delivery import (
+    LETTER_FAMILIES,
     LOG_FAMILIES,
     Arriving,
     Checkpoints,
@@ -61,7 +62,7 @@ class Wal(Connector):
     traits: ClassVar[Traits] = Traits(
         codec=CodecUse.FORBIDDEN, transactional=True, forwards=True, passes=True, positions=True
     )
-    families: ClassVar[Families] = LOG_FAMILIES
+    families: ClassVar[Families] = {**LOG_FAMILIES, **LETTER_FAMILIES}
 
     path: str = Field(
         min_length=1,

@@ -57,6 +57,10 @@ class Blameless(WalflowError):
     """A sink failed an event, and no event is to blame: it counts as no attempt."""
 
 
+class LettersShut(Blameless):
+    """A rejected event cannot be kept as a letter now. Its log sends it again."""
+
+
 class OneOfMany(WalflowError):
     """A sink fails all that was under way, and cannot tell which event is to blame. It counts as an
     attempt only of an event that was under way alone."""

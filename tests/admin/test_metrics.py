@@ -12,7 +12,7 @@ from tests.lang.world import REGISTRY, assembled
 from walflow.admin.catalogue import help_of, of_assembly, of_connectors, of_operators
 from walflow.admin.rates import OVER, Rates
 from walflow.contract import Connector, Guarantee, Ports
-from walflow.delivery import LOG_FAMILIES
+from walflow.delivery import LETTER_FAMILIES, LOG_FAMILIES
 from walflow.delivery.ages import MARKS, Ages
 from walflow.families import Families, Family
 from walflow.metrics import CORE, BucketedValues, Metrics, exposed
@@ -74,7 +74,7 @@ def room_of(type: str) -> Path:
 
 def test_walflow_declares_what_it_counts() -> None:
     clients = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES}
-    shared = {**clients, **LOG_FAMILIES, **TABLE_FAMILIES}
+    shared = {**clients, **LOG_FAMILIES, **LETTER_FAMILIES, **TABLE_FAMILIES}
     operators = {name for families in of_operators("walflow").values() for name in families}
     counted = counted_in((ROOT / "walflow").rglob("*.py"))
     assert "received_events_total" in counted

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from tests.examples import sampled
 from walflow.cli import app, doc_err
 from walflow.compile.reference import declared
-from walflow.delivery import LOG_FAMILIES
+from walflow.delivery import LETTER_FAMILIES, LOG_FAMILIES
 from walflow.metrics import CORE, exposed
 
 MODULE = """\
@@ -156,6 +156,6 @@ def test_what_is_refused(arguments: tuple[str, ...], code: int, said: str) -> No
 def test_where_an_event_can_end() -> None:
     told = doc("err").stdout
     assert all(end.outcome in told and exposed(end.metric) in told for end in doc_err.ENDS)
-    assert all(end.metric in {**CORE, **LOG_FAMILIES} for end in doc_err.ENDS), (
+    assert all(end.metric in {**CORE, **LOG_FAMILIES, **LETTER_FAMILIES} for end in doc_err.ENDS), (
         "each of them is a metric that there is"
     )

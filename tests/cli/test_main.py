@@ -138,7 +138,7 @@ WAL_COMMANDS = "there is stats, check, dump, repair, skip, rename, retain, consu
             ["zzz"],
             (
                 "there is run, check, fmt, graph, lsp, new, test, repl, doc, doctor, schema, status, reload, replay, "
-                "top, tap, connectors, wal, frontier"
+                "top, tap, connectors, wal, letters, frontier"
             ),
         ),
         (["wal", "inspect"], WAL_COMMANDS),

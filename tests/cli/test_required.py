@@ -88,7 +88,7 @@ def test_what_holds(asked: str, ways: list[str]) -> None:
             "log -> from_log -> buffer",
             "buffer: an event is acked once it is in",
         ),
-        ("at-least-once", ["log -> table"], "log -> from_log -> table", "an event that table rejects is dropped"),
+        ("at-least-once", ["log -> table"], "log -> from_log -> table", "an event that table rejects is kept"),
         ("at-least-once=main/table", ["tcp -> log", *SAFE[1:2]], "tcp -> from_tcp -> log", "tcp: what a client"),
         ("once", ["log -> batch -> table"], "log -> batch -> table", "batch may hold events, make one of several"),
         ("once", [*SAFE, "log -> batch -> table"], "log -> from_log -> table", "several ways lead here from log"),
@@ -160,7 +160,8 @@ def test_each_part_of_the_way_to_a_table_is_told() -> None:
     said = required(["tcp -> log", "log -> table", "table/err -> errors"]).stdout
     assert "    table: each event that comes here from log is stored once, whatever dies" in said
     assert "    table: an event that table rejects comes to errors at least once" in said
-    assert "    table: an event that table rejects is dropped" in required(["tcp -> log", "log -> table"]).stdout
+    kept = required(["tcp -> log", "log -> table"]).stdout
+    assert "    table: an event that table rejects is kept as a letter, which is on disk before its position" in kept
 
 
 def test_json_says_what_holds_and_why_a_path_does_not() -> None:
@@ -177,8 +178,8 @@ def test_json_says_what_holds_and_why_a_path_does_not() -> None:
         {"requirement": "at-least-once=main/log", "holds": True},
     ]
     (path,) = [path for path in found["paths"] if path["sink"]["connector"] == "main::table"]
-    dropped = "an event that table rejects is dropped: a link from its `err` keeps it"
-    assert path["short_of"]["once"] == [dropped]
+    kept = "an event that table rejects is kept as a letter, and of too many letters the oldest are dropped"
+    assert path["short_of"]["once"] == [f"{kept}: a link from its `err` keeps all"]
     assert [(finding["file"], finding["line"]) for finding in found["diagnostics"]] == [("main.troy", 8)]
 
 

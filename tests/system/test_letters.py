@@ -70,7 +70,7 @@ def letters(directory: Path, *command: str, timeout: float = 100) -> subprocess.
 
 
 def test_a_bad_deploy_is_mended_at_three_in_the_morning(tmp_path: Path) -> None:
-    """docs/operations/letters.md tells it: 41,203 of 60,000 events come with an amount that the table refuses."""
+    """As docs/howto/letters.md, with 41,203 bad ones of 60,000 events."""
     events, bad = 60_000, 41_203
     with running(flow_in(tmp_path), tmp_path, admin=admin_of(tmp_path)) as daemon:
         send(daemon, events, bad)

@@ -18,6 +18,12 @@ ENDS: Final = (
         "delivery can never succeed; its error record is acked by what `err` leads to",
         "rejected_events_total",
     ),
+    End(
+        "rejected, and kept",
+        "nothing is linked to `err`, and the log before the sink has it: `walflow letters`",
+        "wal_letters_kept_total",
+    ),
+    End("a letter given up", "it was too many, too old, or the disk was full", "wal_letters_given_up_total"),
     End("rejected, no link from `err`", "the reason is logged; the event is dropped", "rejected_events_total"),
     End("filtered", "no select of a pipeline took it", "filtered_events_total"),
     End("at a port without a link", "dropped; `walflow check` warns", "dropped_events_total"),
@@ -35,7 +41,7 @@ Where an event can end. For each sink that its way leads to, an event has one of
 its counter:
 
 {ends}
-`walflow wal skip` gives an event up by hand; its record is in quarantine/.
+`walflow wal skip` gives an event up by hand; its record is in quarantine/. So does `walflow letters drop`.
 
 A rejected event leaves by the `err` port of the connector, or of the pipeline, as a record on one line:
   error, source, stream_id   why, which connector or pipeline, which connection

@@ -10,6 +10,7 @@ from walflow.contract import Guarantee, Lossless
 from walflow.plan import NodeId
 from walflow.plan.assembly import ERR, PipelinePlan, StateDomain
 from walflow.plan.graph import Graph, Path
+from walflow.plan.letters import lettered
 from walflow_kernel.windows.frame import WINDOWS
 
 
@@ -109,7 +110,12 @@ def _rejected_is_dropped(one: JudgedPath) -> Iterator[str]:
     rejecting = [plan.id for plan in one.pipelines if ERR in plan.outputs and plan.may_reject]
     ends = [one.path.sink] if one.logs else [one.path.source, one.path.sink]
     rejecting += [node for node in ends if ERR in graph.connectors[node].connector.ports_used().outputs]
-    left = [node for node in rejecting if not graph.is_linked(node, ERR)]
+    unlinked = [node for node in rejecting if not graph.is_linked(node, ERR)]
+    kept = [node for node in unlinked if any(node in lettered(graph, log) for log in one.logs)]
+    if kept:
+        what = f"an event that {listed(kept, 'or')} rejects is kept as a letter"
+        yield f"{what}, and of too many letters the oldest are dropped: a link from its `err` keeps all"
+    left = [node for node in unlinked if node not in kept]
     if left:
         yield f"an event that {listed(left, 'or')} rejects is dropped: a link from its `err` keeps it"
 

@@ -16,6 +16,7 @@ from walflow.plan import Assembly, NodeId
 from walflow.plan.assembly import ERR, ConnectorPlan
 from walflow.plan.graph import Graph, Path, Port
 from walflow.plan.lanes import LanePlan, lanes
+from walflow.plan.letters import lettered
 from walflow.roles import type_of
 
 STATE_IN_MEMORY: Final = "state-in-memory"
@@ -214,16 +215,23 @@ def _cutting(plan: ConnectorPlan) -> str:
 
 
 def _unlinked(assembly: Assembly) -> list[str]:
-    """A sentence a flow: whose rejected events no link takes."""
+    """A sentence a flow: whose rejected events no link takes; and a sentence a log that keeps them."""
     taken = {link.source for link in assembly.links if link.source_port == ERR}
     linked = {node for link in assembly.links for node in (link.source, link.target)}
     rejecting = [plan.id for plan in assembly.connectors if ERR in plan.connector.ports_used().outputs]
     rejecting += [plan.id for plan in assembly.pipelines if ERR in plan.outputs and plan.may_reject]
+    graph = Graph(assembly)
+    keeping = {plan.id: lettered(graph, plan.id) for plan in assembly.connectors}
+    kept = {sink for sinks in keeping.values() for sink in sinks}
     left: dict[str, list[NodeId]] = {}
     for node in rejecting:
-        if node in linked and node not in taken and "/" not in node.name:
+        if node in linked and node not in taken | kept and "/" not in node.name:
             left.setdefault(node.flow, []).append(node)
     return [
+        f"{log}: an event that {listed(sinks, 'or')} rejects is kept: `walflow letters` shows it and sends it again"
+        for log, sinks in keeping.items()
+        if sinks
+    ] + [
         (
             f"{flow}: an event that {listed(nodes, 'or')} rejects is logged, counted and dropped; "
             "a link from its `err` keeps it"
@@ -281,6 +289,12 @@ def _repeats(path: Path, logs: Sequence[NodeId], words: Mapping[NodeId, Guarante
 
 def dead_letters(path: Path, graph: Graph) -> str:
     """Of a sink with a frontier: what becomes of what it rejects."""
+    logs = graph.logs_of(path.sink)
+    if logs and all(path.sink in lettered(graph, log) for log in logs):
+        return (
+            f"an event that {path.sink.name} rejects is kept as a letter, which is on disk before its position is "
+            "stored here. A letter that is sent again is stored once. Of too many letters the oldest are dropped"
+        )
     begin = graph.err_of(path.sink)
     sinks = sorted(graph.sinks_from(begin))
     if not sinks:

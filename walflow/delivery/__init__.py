@@ -21,7 +21,7 @@ from walflow.delivery.ages import BacklogAge
 from walflow.delivery.answers import AnswerEvents, meta_of_one
 from walflow.delivery.checkpoints import Checkpoints
 from walflow.delivery.drop_oldest import Dropping
-from walflow.delivery.families import LOG_FAMILIES
+from walflow.delivery.families import LETTER_FAMILIES, LOG_FAMILIES
 from walflow.delivery.held import HeldEvents
 from walflow.delivery.held_batches import HeldBatch, Resending
 from walflow.delivery.in_flight import InFlight, SendLimits
@@ -39,6 +39,7 @@ from walflow.delivery.writer import LogSink
 
 __all__ = [
     "BACKLOG_EVENTS",
+    "LETTER_FAMILIES",
     "LOG_FAMILIES",
     "AnswerEvents",
     "Arriving",

@@ -22,13 +22,6 @@ LOG_FAMILIES: Final[Families] = {
         "counter",
         "Events that a log upstream sent again and this log had already, so they were acked and not appended.",
     ),
-    "wal_letters_kept_total": Family("counter", "Rejected events that were kept as letters of their sink."),
-    "wal_letters_given_up_total": Family(
-        "counter", "Letters that were given up because their bound was reached, or as the disk was full."
-    ),
-    "wal_letters": Family("gauge", "Letters: events that a sink has rejected and that are kept for it."),
-    "wal_letters_going": Family("gauge", "Letters that were sent to their sink again and have no outcome yet."),
-    "wal_letters_disk_bytes": Family("gauge", "Bytes on disk of the letters of a sink."),
     "wal_dropped_events_total": Family(
         "counter",
         'Events that were dropped before they were acked because the log was full, with on_full = "drop_oldest".',
@@ -123,4 +116,14 @@ LOG_FAMILIES: Final[Families] = {
     "quarantined_events_total": Family(
         "counter", "Events that a log could not read any more. Their bytes are in its quarantine directory."
     ),
+}
+
+LETTER_FAMILIES: Final[Families] = {
+    "wal_letters_kept_total": Family("counter", "Rejected events that were kept as letters of their sink."),
+    "wal_letters_given_up_total": Family(
+        "counter", "Letters that were given up because their bound was reached, or as the disk was full."
+    ),
+    "wal_letters": Family("gauge", "Letters: events that a sink has rejected and that are kept for it."),
+    "wal_letters_going": Family("gauge", "Letters that were sent to their sink again and have no outcome yet."),
+    "wal_letters_disk_bytes": Family("gauge", "Bytes on disk of the letters of a sink."),
 }

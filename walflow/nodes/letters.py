@@ -4,7 +4,7 @@ to the sink again when somebody asks for that."""
 from typing import Final
 
 from walflow.contract import LetterKeeper
-from walflow.errors import Blameless
+from walflow.errors import LettersShut
 from walflow.event import Block, Codec, Node
 from walflow.nodes.rejects import ErrPort
 from walflow.nodes.run_context import RunContext
@@ -12,10 +12,6 @@ from walflow.nodes.source import RunOutlet, SourceNode
 from walflow.plan import NodeId
 
 LETTERS: Final = "letters"
-
-
-class LettersShut(Blameless):
-    """The log is not open now. It sends the event again."""
 
 
 class SinkLetters:

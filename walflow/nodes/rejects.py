@@ -77,7 +77,7 @@ class UndecodedEvents(NamedTuple):
         return self.payloads[number]
 
 
-class Letters(Protocol):
+class LetterTarget(Protocol):
     """Of a sink, in a log before it."""
 
     def takes(self, log: str) -> bool:
@@ -105,7 +105,7 @@ class ErrPort:
         self.name = name
         self.target = target
         self.unlinked: WatchedPort | None = None
-        self.letters: list[Letters] = []
+        self.letters: list[LetterTarget] = []
         self._rejected = rejected
         self._log = log
         self._rejections = rejections
@@ -169,7 +169,7 @@ class ErrPort:
             for part in whole.split(whole.frames.sizes(BLOCK_BYTES, BLOCK_EVENTS)):
                 target.accept(part)
 
-    def _letters_of(self, block: Block, details: RejectionDetails | None) -> "Letters | None":
+    def _letters_of(self, block: Block, details: RejectionDetails | None) -> "LetterTarget | None":
         """Those of the log that the block came from. One that was made of several blocks has no log of its own."""
         if not self.letters or not isinstance(details, RejectedEvents):
             return None

@@ -2,7 +2,7 @@
 
 Letter        what a record of them says beside the event
 LetterStore   rejected events -> a log of their own, within bounds
-Retry         letters that were asked for -> the same log once more, to go
+LetterRetry         letters that were asked for -> the same log once more, to go
 LetterSender  those -> the sink, until each has an outcome
 LetterBox     all of it, for one sink
 """

@@ -19,11 +19,11 @@ from walflow.delivery.in_flight import SendLimits
 from walflow.delivery.known_arrivals import Arriving
 from walflow.delivery.letters.again import LetterSender
 from walflow.delivery.letters.letter import LETTER, POSITION, Letter, without
-from walflow.delivery.letters.retry import READ_BYTES, Retry
-from walflow.delivery.letters.store import Going, Kept, LetterStore, options
+from walflow.delivery.letters.retry import READ_BYTES, LetterRetry
+from walflow.delivery.letters.store import Going, KeptLetter, LetterStore, options
 from walflow.delivery.log_events import CutRecord
 from walflow.delivery.tag import Tags
-from walflow.errors import DiskFull, FailStop, WalflowError
+from walflow.errors import DiskFull, FailStop, LettersShut, WalflowError
 from walflow.event import Block, Frames
 from walflow.positions import Range
 from walflow.wal import Log, Record
@@ -85,7 +85,7 @@ class LetterBox:
         self._arriving: Arriving | None = None
         self._opening = False
         self._found: Opened | None = None
-        self._retry: Retry | None = None
+        self._retry: LetterRetry | None = None
         self._stamps: deque[tuple[int, int]] = deque()
         self._stopped = False
         self._ages: Timer | None = None
@@ -154,7 +154,7 @@ class LetterBox:
             self._retry = None
             done(self.state()._replace(taken=count, refusal=refusal))
 
-        self._retry = Retry(store, self._out, ranges, mended, over)
+        self._retry = LetterRetry(store, self._out, ranges, mended, over)
         self._retry.begin()
 
     def drop(self, ranges: Sequence[Range], done: Callable[[LetterAnswer], None]) -> None:
@@ -224,7 +224,7 @@ class LetterBox:
             return True
         return store.append(tag, block.frames.data, count, block)
 
-    def _durable(self, kept: Sequence[Kept]) -> None:
+    def _durable(self, kept: Sequence[KeptLetter]) -> None:
         store, sender = self._store, self._sender
         assert store is not None
         assert sender is not None
@@ -344,8 +344,11 @@ class LetterBox:
     def _cannot_open(self, error: BaseException) -> None:
         self._failures += 1
         self._out.log.error("letters not open", sink=self._way.sink, path=self.path, reason=str(error))
-        if isinstance(error, DiskFull):
-            waiting, self._waiting = [*self._waiting], deque()
+        waiting, self._waiting = [*self._waiting], deque()
+        if not isinstance(error, DiskFull):  # they come again, and hold up no others meanwhile
+            for block in waiting:
+                block.receipt.fail(LettersShut(f"{self._way.name}: {error}"), sink=self._way.name)
+        else:
             self._given_up("disk full", sum(block.frames.count for block in waiting))
             self._give_up(waiting, str(error))
         if not self._stopped:

@@ -24,7 +24,7 @@ READ_BYTES: Final = 256 << 10
 NO_ROOM: Final = "no room for what would go again: drop some letters, or raise letters_bytes"
 
 
-class Retry:
+class LetterRetry:
     """`wanted`: ascending. `mended`: JSON by number. `over`: called with how many go, and why not all; they are on
     disk."""
 
@@ -49,7 +49,7 @@ class Retry:
         self._read_all = not wanted
 
     def __repr__(self) -> str:
-        return f"<Retry of {self._wanted}, {self._count} go>"
+        return f"<LetterRetry of {self._wanted}, {self._count} go>"
 
     def begin(self) -> None:
         self._step()

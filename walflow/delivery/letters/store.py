@@ -40,7 +40,7 @@ class Going(NamedTuple):
     done: Callable[[int], None]
 
 
-class Kept(NamedTuple):
+class KeptLetter(NamedTuple):
     """What is on disk now: `what` was appended as `record`."""
 
     record: Record
@@ -64,7 +64,7 @@ class LetterStore:
         log: Log,
         half: Half,
         arriving: Arriving,
-        durable: Callable[[Sequence[Kept]], None],
+        durable: Callable[[Sequence[KeptLetter]], None],
         room: Callable[[], None],
         given_up: Callable[[str, int], None],
         forget: Callable[[int], None],
@@ -150,7 +150,7 @@ class LetterStore:
     def _committed(self, commit: Commit) -> None:
         self.log.committed(commit)
         self._arriving.committed(commit, [what for what in commit.refs if isinstance(what, Block)])
-        kept: list[Kept] = []
+        kept: list[KeptLetter] = []
         for what, (record, _, _) in zip(commit.refs, commit.entries, strict=True):
             assert isinstance(what, Block | Going)
             last = record.position + record.count - 1
@@ -163,7 +163,7 @@ class LetterStore:
                     self._abandoned.discard(id(what))
                     self.log.ack(record.position, last)  # it was counted as given up
                     continue
-            kept.append(Kept(record, what))
+            kept.append(KeptLetter(record, what))
         self.checkpoints.committed()
         self._durable(kept)
         self._room()
