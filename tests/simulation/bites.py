@@ -37,9 +37,11 @@ from tests.simulation.shrink import why
 from tests.simulation.story import draw
 from walflow.delivery import sender
 from walflow.delivery.failed_parts import FailedParts
+from walflow.delivery.letters import LetterBox
 from walflow.delivery.pump import Pump
 from walflow.delivery.sender import Sender
 from walflow.delivery.sink_record import SinkRecord
+from walflow.delivery.source import LogSource
 from walflow.delivery.writer import LogSink
 from walflow.errors import DiskFull
 from walflow.event import Block
@@ -137,6 +139,16 @@ def _gives_back(window: SendWindow, size: int) -> None:
 
 def _vanishes(port: ErrPort, block: Any, reasons: object, details: object = None) -> None:
     block.receipt.ack(port.name)
+
+
+def _kept_nowhere(box: LetterBox, block: Block) -> None:
+    block.receipt.ack(box._way.name)
+
+
+def _keeps_none_of_those(right: Callable[..., None], source: Any, log: Any, out: Any, *rest: Any) -> None:
+    for way in out.letters:
+        way.gives_up = False
+    right(source, log, out, *rest)
 
 
 def _without_again(pump: Pump) -> None:
@@ -336,6 +348,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "after an outage nothing is due at once": instead(FailedParts, "all_due", nothing),
     "an outage is never over": instead(SinkRecord, "took", false),
     "a rejected event is acked without a letter": instead(ErrPort, "hand_on", _vanishes),
+    "no letter is kept": instead(LetterBox, "keep", _kept_nowhere),
+    "what is given up is no letter": around(LogSource, "__init__", _keeps_none_of_those),
     "a breaker stays shut": instead(SinkEngine, "_well", nothing),
     "a sink's breaker opens no gate": instead(SinkNode, "_restore", nothing),
     "a window stays shut": instead(SendWindow, "give_back", _gives_back),

@@ -128,6 +128,12 @@ class Shape(NamedTuple):
         return bool(self.between) and self.between[0] != "memory"
 
     @property
+    def keeps_letters(self) -> bool:
+        """What a peer refuses, or fails on for ever, is kept: no pipeline refuses it, and no node chooses its way."""
+        logs = bool(self.between) and self.between[-1] != "memory"
+        return logs and self.pipeline in ("all", "odd", "rows", "dedupe")
+
+    @property
     def follows(self) -> bool:
         """Its clients write files."""
         return self.door in ("follow", "follow all")

@@ -1,7 +1,8 @@
 """What a story must have come to: each event that a client got acked has the outcomes that the flow owes, once where
 nothing was started again; and no good event was given up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from tests.simulation.flows import BROKERS, DEAD, NEAR, Shape
@@ -21,14 +22,27 @@ def unsynced(story: Story, peer: str) -> bool:
 
 class Judge:
     """`lives`: how many processes there were. `dropped`: events that were rejected where nothing is linked to err.
-    `warned`: a log has said that what it has may come twice."""
+    `warned`: a log has said that what it has may come twice. `kept`: letters, by sink, client and event. `given_up`:
+    some of them were."""
 
-    def __init__(self, story: Story, outside: Outside, lives: int, dropped: int, *, warned: bool = False) -> None:
+    def __init__(
+        self,
+        story: Story,
+        outside: Outside,
+        lives: int,
+        dropped: int,
+        *,
+        warned: bool = False,
+        kept: Mapping[tuple[str, str, int], int] = MappingProxyType({}),
+        given_up: bool = False,
+    ) -> None:
         self.story = story
         self.outside = outside
         self.lives = lives
         self.dropped = dropped
         self.warned = warned
+        self.kept = kept
+        self.given_up = given_up
 
     def judge(self) -> None:
         shape = self.story.shape
@@ -37,7 +51,7 @@ class Judge:
         if self.story.then is not None:
             self._judge_changed(shape, self.story.then)
             return
-        uncounted = self.dropped if not shape.err else 0
+        uncounted = self.dropped if not shape.err and (self.given_up or not shape.keeps_letters) else 0
         if self.lives > 1 and "memory" in shape.between:  # what it had acked ended with the process
             return
         for name, client in self.outside.clients.items():
@@ -147,7 +161,7 @@ class Judge:
     def _letters(self, peers: Sequence[str], client: str, number: int) -> int:
         """How often it was told that one of these peers lacks the event."""
         if DEAD not in self.outside.peers:
-            return 0
+            return sum(self.kept.get((peer, client, number), 0) for peer in peers)
         letters = self.outside.peers[DEAD].letters
         return sum(
             count

@@ -24,6 +24,7 @@ from tests.simulation.flows import (
 )
 from tests.simulation.judge import Judge, unsynced
 from tests.simulation.kafka_cluster import KafkaCluster, KafkaPeer, KafkaTopic, kafka
+from tests.simulation.letters_kept import letters_kept
 from tests.simulation.mqtt_broker import MqttPeer, MqttSubscriptions
 from tests.simulation.spark_query import SparkQuery
 from tests.simulation.story import CLIENTS, PHASES, Broken, Step, Story
@@ -386,7 +387,11 @@ class Teller:
         # the next process has ended soon: the flow before goes on, and owes what it owed
         came_back = self.story.then is not None and self.life.assembly is assembled(self.story.shape)
         story = self.story._replace(then=None) if came_back else self.story
-        Judge(story, self.outside, len(began), dropped, warned=warned).judge()
+        disk = self.machine.disk
+        kept = letters_kept({path: disk.content(path) for path in disk.sizes() if "/letters/" in path})
+        given_up = any(line["event"] == "letters given up" for line in self.lines)
+        judge = Judge(story, self.outside, len(began), dropped, warned=warned, kept=kept, given_up=given_up)
+        judge.judge()
 
     def _read_files(self) -> None:
         for name, peer in self.outside.peers.items():
