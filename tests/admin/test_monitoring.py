@@ -75,6 +75,8 @@ def series(name: str, values: str, **labels: str) -> dict[str, str]:
 
 
 REJECTED = "walflow_component_rejected_events_total"
+LETTERS = "walflow_wal_letters"
+GIVEN_UP = "walflow_wal_letters_given_up_total"
 FAILING = "walflow_component_failing_seconds"
 
 
@@ -88,6 +90,10 @@ FAILING = "walflow_component_failing_seconds"
         (series(REJECTED, "0+1x200"), "90m", "WalflowRejectsOn", True),  # one a minute, for ever
         (series(REJECTED, "0+1x200"), "50m", "WalflowRejectsOn", False),
         (series(REJECTED, "0x10 5x200"), "90m", "WalflowRejectsOn", False),  # five, once
+        (series(LETTERS, "0x5 3x200"), "80m", "WalflowLetters", True),
+        (series(LETTERS, "0x5 3x20 0x200"), "80m", "WalflowLetters", False),
+        (series(GIVEN_UP, "0x10 5x100"), "30m", "WalflowLettersGivenUp", True),
+        (series(GIVEN_UP, "5x200"), "30m", "WalflowLettersGivenUp", False),
         (series(FAILING, "0+60x100"), "7m", "WalflowSinkFails", True),
         (series(FAILING, "0 60 120 0x100"), "7m", "WalflowSinkFails", False),
     ],

@@ -14,6 +14,7 @@ from walflow.admin.document import (
     FailureStatus,
     FlowStatus,
     LaneStatus,
+    LettersStatus,
     PipelineStatus,
     RequestStatus,
     Shut,
@@ -167,6 +168,15 @@ def test_a_log_says_how_far_back_it_has_what_is_acked() -> None:
     assert told(connector, "log keeps") == ["log keeps 460 KiB of what is acked, 3 h 10 min back"]
     connector.log = log | {"history_bytes": 0}
     assert told(connector, "log keeps") == []
+
+
+def test_a_log_says_what_its_sinks_have_rejected() -> None:
+    kept = [LettersStatus("db", 41_203, 12), LettersStatus("far", 1, 0)]
+    connector = ConnectorStatus("log", "wal", "up", "", 0, {}, {}, 0, 0, [], log={}, letters=kept)
+    assert told(connector, "log keeps") == [
+        "log keeps 41,203 events that db has rejected; 12 went to it again: walflow letters",
+        "log keeps 1 events that far has rejected: walflow letters",
+    ]
 
 
 def test_a_full_log_is_called_full_whatever_its_rate_says() -> None:

@@ -38,6 +38,8 @@ from tests.simulation.story import draw
 from walflow.delivery import sender
 from walflow.delivery.failed_parts import FailedParts
 from walflow.delivery.letters import LetterBox
+from walflow.delivery.letters.again import LetterSender
+from walflow.delivery.letters.store import Going, LetterStore
 from walflow.delivery.pump import Pump
 from walflow.delivery.sender import Sender
 from walflow.delivery.sink_record import SinkRecord
@@ -143,6 +145,10 @@ def _vanishes(port: ErrPort, block: Any, reasons: object, details: object = None
 
 def _kept_nowhere(box: LetterBox, block: Block) -> None:
     block.receipt.ack(box._way.name)
+
+
+def _stays(right: Callable[..., bool], store: Any, tag: bytes, payload: bytes, count: int, what: Any) -> bool:
+    return right(store, tag, payload, count, what._replace(letters=()) if isinstance(what, Going) else what)
 
 
 def _keeps_none_of_those(right: Callable[..., None], source: Any, log: Any, out: Any, *rest: Any) -> None:
@@ -349,6 +355,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "an outage is never over": instead(SinkRecord, "took", false),
     "a rejected event is acked without a letter": instead(ErrPort, "hand_on", _vanishes),
     "no letter is kept": instead(LetterBox, "keep", _kept_nowhere),
+    "a letter that went stays one": around(LetterStore, "append", _stays),
+    "what goes again is lost": instead(LetterSender, "add", nothing),
     "what is given up is no letter": around(LogSource, "__init__", _keeps_none_of_those),
     "a breaker stays shut": instead(SinkEngine, "_well", nothing),
     "a sink's breaker opens no gate": instead(SinkNode, "_restore", nothing),

@@ -128,7 +128,15 @@ def draw(seed: int) -> Story:
         change = dice.choice([Step("change"), Step("change", 0.0, "kill"), Step("reload", 0.0, "then")])
         steps.insert(dice.randrange(len(steps) + 1), change)
     events, pad = dice.choice([EVENTS, EVENTS, 300]), dice.choice([0, 0, 100, 1000])
+    if shape.keeps_letters and not shape.err and (poison or chokes):
+        _send_letters_again(steps, Random(f"letters {seed}"))  # the rest of the story is as it was without them
     return Story(shape, tuple(steps), seed, events, poison, chokes, pad, then)
+
+
+def _send_letters_again(steps: list[Step], dice: Random) -> None:
+    for _ in range(dice.randint(1, 4)):
+        at = dice.randrange(len(steps) + 1)
+        steps[at:at] = [Step("again"), Step("wait", round(dice.choice([0.001, 0.1, 1.0]) * dice.random(), 4))]
 
 
 def _into_handover(dice: Random) -> Step:

@@ -28,6 +28,7 @@ from tests.simulation.letters_kept import letters_kept
 from tests.simulation.mqtt_broker import MqttPeer, MqttSubscriptions
 from tests.simulation.spark_query import SparkQuery
 from tests.simulation.story import CLIENTS, PHASES, Broken, Step, Story
+from walflow.contract import LetterAnswer
 from walflow.delivery.known_arrivals import MAY_COME_TWICE
 from walflow.testing.simulation import Life, Machine, simulated
 from walflow.testing.simulation.ends import BrokerClient, ClientLedger, FilePeer, Outside, PeerLedger, outside
@@ -98,6 +99,7 @@ class Teller:
             (name, PEER_KINDS[shape.exit(name)](name, self.dice)) for name in peers if shape.exit(name) in PEER_KINDS
         )
         self.lines: deque[EventDict] = deque(maxlen=2000)  # the last that were logged, of all lives
+        self.answers: list[LetterAnswer] = []
         for client in self.outside.clients.values():
             client.wants = story.events
             client.pad = "x" * story.pad
@@ -192,6 +194,14 @@ class Teller:
         """Of two, while one takes over from the other."""
         return {"old": self.machine.lives[0], "new": self.machine.lives[-1]}.get(where, self.life)
 
+    def _send_letters_again(self) -> None:
+        """All of them."""
+        daemon = self.life.daemon
+        for nodes in daemon.nodes.connectors if daemon is not None else ():
+            for way in nodes.source.letters:
+                if way.keeper is not None:
+                    way.keeper.retry([(1, 1 << 40)], {}, self.answers.append)
+
     def _writers_begin_anew(self) -> None:
         with entered(self.machine.other(CLIENTS)):
             for client in self.outside.clients.values():
@@ -258,6 +268,8 @@ class Teller:
                 frozen.stop()
                 await asyncio.sleep(step.value)
                 frozen.go_on()
+            case "again":
+                self.life.run(self._send_letters_again)
             case "clear":
                 self._heal()
             case unknown:
@@ -365,6 +377,9 @@ class Teller:
             for one in source.lanes.values() or [source]:
                 if one.outlet is not None and one.outlet.waiting():
                     return f"{one.name} has {one.outlet.waiting()} events"
+            for way in source.letters:
+                if way.keeper is not None and way.keeper.state().going and not self.story.chokes:
+                    return f"{way.name}: some go again"
             if nodes.sink.linked and nodes.sink.triggered():
                 return f"{nodes.sink.name} takes nothing: {nodes.sink.reason}"
             if not nodes.health.ready:

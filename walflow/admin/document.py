@@ -83,6 +83,15 @@ class ConsumerStatus(Struct):
     away: int
 
 
+class LettersStatus(Struct):
+    """Of a log: what a sink has rejected and it keeps. `events`: how many. `going`: how many went to the sink again
+    and have no outcome yet."""
+
+    sink: str
+    events: int
+    going: int
+
+
 class RequestStatus(Struct):
     """Of the last seconds: requests per second, and the seconds that half of them, and 99 of 100, took at most."""
 
@@ -98,8 +107,8 @@ class ConnectorStatus(Struct):
     `gate`: why it may not send at all; `lanes` have reasons of their own. `failed_events`: how many of its events
     have failed at a sink and wait to be sent again; `failed`: the oldest 100 parts of a block among them. `holders`:
     of a log, the sinks and operators that hold events of it now. `failure`: of a sink, the last one. `requests`: of a
-    sink of requests. `frontiers`: of a table. `consumers`: of a
-    log that others read."""
+    sink of requests. `frontiers`: of a table. `consumers`: of a log that others read. `letters`: of a log, by sink,
+    where there are some."""
 
     name: str
     type: str
@@ -123,6 +132,7 @@ class ConnectorStatus(Struct):
     requests: RequestStatus | None = None
     frontiers: list[FrontierStatus] = []
     consumers: list[ConsumerStatus] = []
+    letters: list[LettersStatus] = []
 
 
 class PipelineStatus(Struct):

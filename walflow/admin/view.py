@@ -14,6 +14,7 @@ from walflow.admin.document import (
     FlowStatus,
     FrontierStatus,
     LaneStatus,
+    LettersStatus,
     LinkStatus,
     Number,
     PipelineStatus,
@@ -74,6 +75,7 @@ def _flows(daemon: Daemon, rates: Rates) -> list[FlowStatus]:
         shown.failure = failure_of(nodes, daemon.nodes.connectors)
         shown.frontiers = frontiers[of]
         shown.consumers = consumers[of]
+        shown.letters = letters_of(nodes)
         flow(nodes.plan.id).connectors.append(shown)
     for plan in daemon.assembly.pipelines:
         of = plan.id.flow, plan.id.name
@@ -163,7 +165,9 @@ def _events(daemon: Daemon) -> dict[Of, dict[str, int]]:
 def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
     logs: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
     for name, labels, value in daemon.metrics.gauges():
-        if name.startswith("wal_") and "lane" not in labels and isfinite(value):  # JSON has no infinity
+        if (
+            name.startswith("wal_") and not {"lane", "sink"} & labels.keys() and isfinite(value)
+        ):  # JSON has no infinity
             logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
     return logs
 
@@ -187,6 +191,11 @@ def _frontiers(daemon: Daemon) -> dict[Of, list[FrontierStatus]]:
     for (of, log), values in gauges.items():
         frontiers[of].append(FrontierStatus(log, values["frontier_position"], values["frontier_lag_events"]))
     return frontiers
+
+
+def letters_of(nodes: ConnectorNodes) -> list[LettersStatus]:
+    states = {way.sink: way.keeper.state() for way in nodes.source.letters if way.keeper is not None}
+    return [LettersStatus(sink, one.kept, one.going) for sink, one in states.items() if one.kept or one.going]
 
 
 def _consumers(daemon: Daemon) -> dict[Of, list[ConsumerStatus]]:

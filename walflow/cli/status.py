@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ConsumerStatus,
         FlowStatus,
         LaneStatus,
+        LettersStatus,
         Number,
         ReloadStatus,
         RequestStatus,
@@ -232,6 +233,7 @@ def troubles(
     if kept := known.get("history_bytes", 0):
         back = duration(known.get("history_seconds", 0))
         lines.append(Text(f"{name} keeps {size(kept)} of what is acked, {back} back", "dim"))
+    lines += [_letters_line(name, one) for one in connector.letters]
     lines += [_consumer_line(name, one) for one in connector.consumers]
     if connector.requests is not None:
         lines.append(_requests_line(connector, connector.requests))
@@ -254,6 +256,11 @@ def troubles(
         if shut.by != DRAIN
     ]
     return lines
+
+
+def _letters_line(log: str, letters: "LettersStatus") -> Text:
+    sink, going = printable(letters.sink), f"; {letters.going:,} went to it again" if letters.going else ""
+    return Text(f"{log} keeps {letters.events:,} events that {sink} has rejected{going}: walflow letters", "yellow")
 
 
 def _consumer_line(log: str, consumer: "ConsumerStatus") -> Text:

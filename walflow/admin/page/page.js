@@ -148,9 +148,11 @@ function drawTables() {
   const { status } = known;
   $("head").textContent = `${status.version}, pid ${status.pid}, up ${age(status.uptime_seconds)}: ${status.ready ? "ready" : status.state === "stopping" ? "stopping" : "not ready"}`;
   $("head").className = status.ready ? "" : "bad";
+  const letters = (flow, one) => one.letters.map((each) => `${flow.name}/${one.name} keeps ${count(each.events)} events that ${each.sink} has rejected: walflow letters`);
   const told = [...status.not_ready, ...status.waits.map((one) => `${one.who} has waited ${Math.round(one.seconds)} s for ${one.call}`),
     ...status.standstills.map((one) => `${one.source} stands still for ${one.seconds} s: ${one.reason}`),
-    ...status.flows.flatMap((flow) => flow.connectors.filter(failure).map((one) => `${flow.name}/${one.name} ${failure(one)}`))];
+    ...status.flows.flatMap((flow) => flow.connectors.filter(failure).map((one) => `${flow.name}/${one.name} ${failure(one)}`)),
+    ...status.flows.flatMap((flow) => flow.connectors.flatMap((one) => letters(flow, one)))];
   $("troubles").replaceChildren(...told.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   rows("nodes", status.flows.flatMap((flow) => flow.connectors.map((one) => {
     const sends = flow.links.some((link) => link.source === one.name), takes = flow.links.some((link) => link.target === one.name);
