@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from bench import backlog, floor, lanes, logbytes
+from bench import backlog, floor, history, lanes, logbytes
 from bench.doors import DOORS, Asked, Followed, Handler, following, tailing
 from bench.lines import Load
 from bench.load import Target
@@ -31,6 +31,7 @@ LATENCY: Final = "latency"
 SPACE: Final = "space"
 RESTART: Final = "restart"
 RECOVERY: Final = "recovery"
+HISTORY: Final = "a log that keeps what is acked"
 LAG: Final = "a lane that was away"
 EIGHT: Final = "eight lanes at eight places"
 REQUESTS: Final = "HTTP requests"
@@ -324,6 +325,7 @@ CASES: Final[tuple[Case, ...]] = (
     Sized("lag-large", "10 GB of lag", LAG, lanes.catch_up, 10_000_000_000, once=True),
     Sized("eight-lanes", "a log of 256 MB", EIGHT, lanes.eight, 256_000_000),
     Sized("recovery", "a log of 500 MB", RECOVERY, backlog.recovery, 500_000_000),
+    Sized("history", "2 GiB", HISTORY, history.kept, 2 << 30),
     Sized("restart-small", "100 MB to deliver", RESTART, backlog.restart, 100_000_000),
     Sized("restart-large", "10 GB to deliver", RESTART, backlog.restart, 10_000_000_000, once=True),
 )

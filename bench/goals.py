@@ -147,6 +147,13 @@ GOALS: Final = (
         share("recovery_mb_per_s", "dd_mb_per_s", "recovery"),
     ),
     Goal(
+        "MB/s of a log at the bound of its history ÷ one that keeps nothing",
+        0.95,
+        1,
+        share("kept_mb_per_s", "acked_mb_per_s", "history"),
+    ),
+    Goal("the same ÷ a log whose backlog grows", 1, 2, share("kept_mb_per_s", "growing_mb_per_s", "history")),
+    Goal(
         "peak RSS, 10 GB of backlog ÷ 100 MB",
         1.2,
         1.05,

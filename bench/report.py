@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.table import Table
 
-from bench.cases import EIGHT, FOLLOWED, LAG, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
+from bench.cases import EIGHT, FOLLOWED, HISTORY, LAG, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
 from bench.document import Document, Row, cpu_model
 from bench.goals import Outcome, outcomes
 
@@ -85,6 +85,11 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("dd bs=4M", "dd_mb_per_s", ",.0f"),
         Column("cksum", "cksum_mb_per_s", ",.0f"),
     ),
+    HISTORY: (
+        Column("MB/s", "kept_mb_per_s", ",.0f"),
+        Column("that keeps nothing", "acked_mb_per_s", ",.0f"),
+        Column("whose backlog grows", "growing_mb_per_s", ",.0f"),
+    ),
 }
 INTROS: Final = {
     LATENCY: (
@@ -113,6 +118,10 @@ INTROS: Final = {
     EIGHT: (
         "Eight clients of one log, each in a lane and at another place, until the first has all that it lacks. The "
         "files are in the page cache."
+    ),
+    HISTORY: (
+        "Blocks of 64 KiB, a sync for each MiB, in three logs by turns: one keeps what is acked and is at its bound, "
+        "one deletes it, in one nothing is acked."
     ),
     RECOVERY: (
         "Recovery reads and verifies a log of one chunk. `dd` and `cksum` read the same file from the page cache."

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import backlog, lanes
+from bench import backlog, history, lanes
 from bench.cases import CASES, CROWD, ECHO, LOOKS, Floor, Loaded, Space, Timing
 from bench.doors import Asked, Followed
 from bench.lines import Load
@@ -75,6 +75,11 @@ def test_a_backlog_is_recovered_and_delivered_whole(tmp_path: Path) -> None:
 
     assert backlog.recovery(tmp_path, 3_000_000)["log_mb"] > 3
     assert list(tmp_path.iterdir()) == [tmp_path / "restart"]
+
+
+def test_a_log_at_the_bound_of_its_history(tmp_path: Path) -> None:
+    assert all(rate > 0 for rate in history.kept(tmp_path, history.TURN).values())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_lane_that_was_away_catches_up(tmp_path: Path) -> None:
