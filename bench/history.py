@@ -51,7 +51,7 @@ class TurnedLog:
 
 
 def kept(workdir: Path, size: int) -> dict[str, float]:
-    """`size`: bytes that each log gets, in turns, once the history of the first has reached its bound, a quarter of it."""
+    """`size`: bytes that each log gets, in turns, once the history of the first has a quarter of it, its bound."""
     paths = {name: workdir / name for name in ("kept", "acked", "growing")}
     logs = {
         "kept": TurnedLog(paths["kept"], 4, size // 4, acks=True),
