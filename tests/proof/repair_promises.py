@@ -58,7 +58,8 @@ class Mirrored(RealDisk):
 
     def close(self, fd: int) -> None:
         super().close(fd)
-        self._simulated.close(self._twins.pop(fd))
+        if (twin := self._twins.pop(fd, None)) is not None:  # what is only read has none
+            self._simulated.close(twin)
 
     def write(self, fd: int, parts: Sequence[bytes], offset: int) -> None:
         self._simulated.write(self._twins[fd], parts, offset)

@@ -402,8 +402,9 @@ class Teller:
         # the next process has ended soon: the flow before goes on, and owes what it owed
         came_back = self.story.then is not None and self.life.assembly is assembled(self.story.shape)
         story = self.story._replace(then=None) if came_back else self.story
-        disk = self.machine.disk
-        kept = letters_kept({path: disk.content(path) for path in disk.sizes() if "/letters/" in path})
+        logs = sorted({path.partition("/letters/")[0] for path in self.machine.disk.sizes() if "/letters/" in path})
+        with entered(self.machine.other("tools")):
+            kept = letters_kept(logs)
         given_up = any(line["event"] == "letters given up" for line in self.lines)
         judge = Judge(story, self.outside, len(began), dropped, warned=warned, kept=kept, given_up=given_up)
         judge.judge()

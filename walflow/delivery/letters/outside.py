@@ -10,11 +10,11 @@ from msgspec import MsgspecError
 from walflow.delivery.letters.box import DIRECTORY
 from walflow.delivery.letters.letter import LETTER, POSITION, Letter
 from walflow.delivery.tag import Tags
-from walflow.disk import RealDisk
 from walflow.errors import WalflowError
 from walflow.event import Codec, codec_at
 from walflow.wal import Gap, Record
 from walflow.wal.tools.inspect import acked_by_cursor, look, records
+from walflow.world import disk
 
 
 class SeenLetter(NamedTuple):
@@ -48,7 +48,7 @@ def sinks_with_letters(path: str) -> Mapping[str, str]:
     """The directories of letters, by sink. `path`: of the log."""
     folder = os.path.join(path, DIRECTORY)
     try:
-        names = RealDisk().names(folder)
+        names = disk().names(folder)
     except FileNotFoundError:
         return {}
     return {unquote(name): os.path.join(folder, name) for name in names}

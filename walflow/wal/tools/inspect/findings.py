@@ -1,6 +1,5 @@
 """The damage in a log, each with a name."""
 
-import os
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
@@ -177,7 +176,7 @@ def _torn(view: View, known: int) -> list[Finding]:
 
 def removed(view: View) -> list[str]:
     """Chunks with no sound record, which a start removes."""
-    return sorted(name for name in os.listdir(view.directory.path) if _removed(view, name))
+    return sorted(name for name in view.all_names if _removed(view, name))
 
 
 def _removed(view: View, name: str) -> bool:

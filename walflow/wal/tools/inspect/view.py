@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
+from walflow import world
 from walflow.disk import Disk
 from walflow.errors import Unusable
 from walflow.wal.chunk import Chunk, Pages
@@ -33,6 +34,7 @@ class View(NamedTuple):
     slots: list[Slot | None]
     holder: str
     marks: Stored
+    disk: Disk  # on which it is
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -48,6 +50,11 @@ class View(NamedTuple):
         return sum(chunk.synced for chunk in self.chunks if chunk.last >= first and chunk.first <= last)
 
     @property
+    def all_names(self) -> list[str]:
+        """In the directory, also of what the next start would remove."""
+        return self.disk.names(self.directory.path)
+
+    @property
     def to_do(self) -> list[str]:
         """The changes that the next start makes, as recovery reports them."""
         return self.found.recovery.lines(staying=False)
@@ -56,7 +63,8 @@ class View(NamedTuple):
 def look(path: str, disk: Disk | None = None) -> View:
     """Raises Unusable as the next start would, and for a directory that holds no log."""
     path = os.path.normpath(path)
-    _expect_log(path)
+    disk = disk or world.disk()
+    _expect_log(path, disk)
     for left in range(TRIES, 0, -1):
         directory = Directory(path, Onlooker(disk), gives_up=True)
         try:
@@ -75,7 +83,7 @@ def look(path: str, disk: Disk | None = None) -> View:
         marks = newest(found.uuid, marked, MAGIC, partial(is_known, known=found.known))
         if held_by and found.skips:
             _as_it_runs(found)
-        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by, marks)
+        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by, marks, disk)
     raise AssertionError("unreachable")
 
 
@@ -92,15 +100,15 @@ def up_to(acked: Acked, last: int) -> Acked:
     return Acked(min(acked.low, last), ranges)
 
 
-def _expect_log(path: str) -> None:
+def _expect_log(path: str, disk: Disk) -> None:
     try:
-        names = os.listdir(path)
+        names = [one.name for one in disk.entries(path)]
     except NotADirectoryError:
         raise Unusable(f"{path}: is not a log: it is not a directory") from None
     except FileNotFoundError:
         raise Unusable(f"{path}: {NOT_THERE}") from None
     except OSError as error:
-        raise Directory(path, Onlooker()).refused("", "read", error) from error
+        raise Directory(path, Onlooker(disk)).refused("", "read", error) from error
     if not any(name in ("meta", "cursor") or NUMBERED.fullmatch(name) for name in names):
         raise Unusable(f"{path}: {NO_LOG}")
 
