@@ -14,6 +14,7 @@ MANY: Final = 300  # events: more than one life has time for
 
 LOG: Final = Shape(("apart",), "all", err=False)
 LETTERS: Final = LOG._replace(err=True, attempts=3)
+KEPT: Final = LOG._replace(attempts=3)
 HASTY: Final = LOG._replace(err=True, attempts=1)
 NO_LOG: Final = LOG._replace(between=())
 SMALL: Final = LETTERS._replace(chunk=4096, chunks=4)
@@ -27,6 +28,7 @@ def troubled(mood: str, peer: str = NEAR, seconds: float = 2.0) -> tuple[Step, .
     return Step("wait", 0.3), Step(mood, 0.0, peer), Step("wait", seconds)
 
 
+SENT_AGAIN: Final = (Step("wait", 2.0), Step("again"), Step("wait", 2.0), Step("again"))
 KILLS: Final = again(Step("kill"))
 CUTS: Final = again(Step("cut"))
 LOST_ACKS: Final = (Step("lag", 0.1, CLIENTS), *again(Step("reset", 0.0, CLIENTS)))
@@ -119,6 +121,10 @@ DIRECTED: Final[Mapping[str, Story]] = {
     "no attempt ever counts": Story(LETTERS, (), chokes=(7,)),
     "an outage is never over": Story(LETTERS, (), events=5, chokes=(4,)),
     "a rejected event is acked without a letter": Story(LETTERS, (), poison=(7,)),
+    "no letter is kept": Story(KEPT, (), poison=(7,)),
+    "what is given up is no letter": Story(KEPT, (), chokes=(7,)),
+    "a letter that went stays one": Story(KEPT, SENT_AGAIN, poison=(7,)),
+    "what goes again is lost": Story(KEPT, SENT_AGAIN, poison=(7,)),
     "a breaker stays shut": Story(LOG, troubled("away")),
     "a sink's breaker opens no gate": Story(NO_LOG, troubled("away")),
     "a window stays shut": Story(NO_LOG, (Step("silent", 0.0, NEAR), Step("wait", 2.0)), pad=300_000),
