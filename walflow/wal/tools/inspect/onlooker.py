@@ -113,7 +113,7 @@ class Onlooker:
         try:
             names = set(self._disk.names(path))
         except (FileNotFoundError, NotADirectoryError):
-            names = set()
+            names = set[str]()
         for moved, place in self._moved.items():
             folder, name = os.path.split(moved)
             if folder == path:
