@@ -361,6 +361,7 @@ async def _close(log: Log, running: RunningLog, out: Outlet) -> None:
     abandon = handover().watched  # the process before may go on from the cursor that it left
     for box in running.letters:
         await error_on_thread(out, partial(box.close, abandon=abandon))
+        box.closed()
     await error_on_thread(out, log.abandon if abandon else log.close)
     if log.failure is not None:  # nothing is lost, and the disk has failed all the same
         out.fatal(log.failure)

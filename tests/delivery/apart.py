@@ -102,6 +102,7 @@ class Apart:
         self._void()
         for letters in self.running.letters:
             letters.close(abandon=True)
+            letters.closed()
         self.log.abandon()
 
     def close(self) -> None:
@@ -110,6 +111,7 @@ class Apart:
         self.settle()
         for letters in self.running.letters:
             letters.close(abandon=False)
+            letters.closed()
         self.log.close()
 
     def _void(self) -> None:

@@ -375,6 +375,9 @@ class Log:
         self._readers.append(reader)
         return reader
 
+    def has_closed(self, reader: Reader) -> None:
+        self._readers = [one for one in self._readers if one is not reader]
+
     def term(self, position: int) -> int | None:
         """The salt of the chunk with this position; None: it is deleted. If the position was given to two events, one
         after the other, because files were lost or restored, they have different terms."""
@@ -570,7 +573,7 @@ class Log:
         if self._closed:
             return
         self._closed = True
-        for reader in self._readers:
+        for reader in self._readers[:]:
             reader.close()
         commits = [*self._queue, self._flying] if self._flying is not None else self._queue
         for chunk in [*self.chunks, *self._unsynced.full, *(chunk for commit in commits for chunk in commit.sealed)]:

@@ -144,6 +144,7 @@ class Reader:
             self._log.disk.close(self._fd)
         self._fd = -1
         self._open = self._chunk = None
+        self._log.has_closed(self)
 
     def _is_cached(self, disk: Disk, span: FileSpan) -> bool:
         if self._open is not None and self._fd >= 0 and span.path == self._log.directory.file(self._open.name):

@@ -66,6 +66,25 @@ def test_a_rejected_event_is_settled_once_its_letter_is_on_disk() -> None:
     flow.close()
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_at_the_end_a_rejected_event_is_a_letter_or_comes_again(before: int) -> None:
+    disk = MemoryDisk()
+    flow = Apart(FAN, SINKS, disk=disk)
+    for number in range(before):  # so that its log is open
+        flow.give(number)
+        reject(flow, number)
+    flow.give(11)
+    flow.ack("near")
+    far = flow.sinks["far"]
+    far.node.reject(far.waiting.pop(), "bad")
+    flow.running.stop()
+    flow.close()
+    flow = Apart(FAN, SINKS, disk=disk)
+    reject(flow, 11)
+    assert state(flow) == [before + 1, 0, 0, 0]
+    flow.close()
+
+
 def test_only_the_sink_that_rejected_it_gets_it_again() -> None:
     flow = Apart(FAN, SINKS)
     flow.give(1, 2, 3)
@@ -94,6 +113,20 @@ def test_what_is_rejected_again_is_a_new_letter_with_one_more_try() -> None:
         assert (known.tries, known.again_for) == (tries, [(number, number)])
         reject(flow, 1, why=f"bad still, {tries}")
     assert state(flow) == [1, 0, 0, 3]
+    flow.close()
+
+
+def test_ranges_that_overlap_send_each_letter_once() -> None:
+    flow = Apart(FAN, SINKS)
+    flow.give(1, 2, 3)
+    flow.ack("near")
+    reject(flow, 1, 2, 3)
+    answers: list[LetterAnswer] = []
+    box(flow).retry([(2, 3), (1, 2), (3, 3)], {}, answers.append)
+    flow.settle()
+    assert [one.taken for one in answers] == [3]
+    flow.ack("far")
+    assert flow.ids("far") == [1, 2, 3, 1, 2, 3]
     flow.close()
 
 

@@ -100,10 +100,11 @@ class LetterSender:
         store.settled.add(first, last)
         store.checkpoints.acked()
         count = last - first + 1
-        at = max(begin for begin in self._left if begin <= first)
-        self._left[at][0] -= count
-        if not self._left[at][0]:
-            del self._left[at]
+        at = max((begin for begin in self._left if begin <= first), default=None)
+        if at is not None:  # else it was forgotten
+            self._left[at][0] -= count
+            if not self._left[at][0]:
+                del self._left[at]
         self._settled(count)
 
     def failed(self, part: InFlight[CutRecord], first: int, last: int) -> None: ...

@@ -18,7 +18,7 @@ from walflow.contract import REJECTED_FOR, Counter, LetterAnswer, LetterWay, Out
 from walflow.delivery.in_flight import SendLimits
 from walflow.delivery.known_arrivals import Arriving
 from walflow.delivery.letters.again import LetterSender
-from walflow.delivery.letters.letter import LETTER, POSITION, Letter, without
+from walflow.delivery.letters.letter import LETTER, POSITION, Letter, merged, without
 from walflow.delivery.letters.retry import READ_BYTES, LetterRetry
 from walflow.delivery.letters.store import Going, KeptLetter, LetterStore, options
 from walflow.delivery.log_events import CutRecord
@@ -67,8 +67,7 @@ class Opened(NamedTuple):
 
 
 class LetterBox:
-    """`walflow.contract.LetterKeeper` for a sink. `log_id`: of the log. `out`: of the log, for what is counted and
-    told."""
+    """`walflow.contract.LetterKeeper` for a sink. `out`: of the log, for what is counted and told."""
 
     def __init__(self, way: LetterWay, log: Log, out: Outlet, bounds: LetterBounds, attempts: int | None) -> None:
         self.logs: Sequence[str] = (log.uuid,)
@@ -127,6 +126,14 @@ class LetterBox:
         if log is not None:
             log.abandon() if abandon else log.close()
 
+    def closed(self) -> None:
+        """What is on no disk fails: its log sends it again."""
+        waiting, self._waiting = [*self._waiting], deque()
+        if self._store is not None:
+            waiting += self._store.unwritten()
+        for block in waiting:
+            block.receipt.fail(LettersShut(f"{self._way.name} are not open"), sink=self._way.name)
+
     # walflow.contract.LetterKeeper
 
     def keep(self, block: Block) -> None:
@@ -154,7 +161,7 @@ class LetterBox:
             self._retry = None
             done(self.state()._replace(taken=count, refusal=refusal))
 
-        self._retry = LetterRetry(store, self._out, ranges, mended, over)
+        self._retry = LetterRetry(store, self._out, merged(ranges), mended, over)
         self._retry.begin()
 
     def drop(self, ranges: Sequence[Range], done: Callable[[LetterAnswer], None]) -> None:
@@ -168,7 +175,7 @@ class LetterBox:
         if store is None:
             return LetterAnswer()
         again = self._rejected_again
-        return LetterAnswer(0, store.kept, store.going, self._settled - again, again)
+        return LetterAnswer(0, store.kept, store.going, max(0, self._settled - again), again)
 
     # what comes
 

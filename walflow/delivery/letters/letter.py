@@ -7,6 +7,7 @@ from typing import Final, Self
 import msgspec
 
 from walflow.positions import Range
+from walflow.wal.cursor import Acked
 
 LETTER: Final = "letter"
 POSITION: Final = "letter_of"  # in its log; an event that was made of several has none
@@ -64,6 +65,14 @@ def ranges_of(numbers: Sequence[int]) -> list[Range]:
 
 def numbers_of(ranges: Sequence[Range]) -> list[int]:
     return [number for first, last in ranges for number in range(first, last + 1)]
+
+
+def merged(ranges: Sequence[Range]) -> list[Range]:
+    """Ascending, and without what is in two of them."""
+    found = Acked()
+    for first, last in ranges:
+        found.add(max(first, 1) + 1, last + 1)  # nothing is at 1, so all stand above `low`
+    return [(first - 1, last - 1) for first, last in found.ranges]
 
 
 def without(one: Range, parts: Sequence[Range]) -> list[Range]:

@@ -142,6 +142,10 @@ class LetterStore:
             self.checkpoints.acked()
         return sum(last - first + 1 for first, last in found)
 
+    def unwritten(self) -> list[Block]:
+        """Blocks that are appended, on no disk, and not given up."""
+        return [what for what in self.log.pending() if isinstance(what, Block) and id(what) not in self._abandoned]
+
     def stop(self) -> None:
         """Begins no more work; that which is under way goes on."""
         self._writes.stop()
@@ -179,7 +183,7 @@ class LetterStore:
             if count:
                 self._given_up(FOR_THE_DISK, count)
                 return
-        waiting = [what for what in self.log.pending() if isinstance(what, Block) and id(what) not in self._abandoned]
+        waiting = self.unwritten()
         self._abandoned |= {id(block) for block in waiting}
         if waiting:
             self._given_up(FOR_THE_DISK, sum(block.frames.count for block in waiting))
