@@ -111,7 +111,7 @@ def test_an_alert_fires_when_it_should(
     bare = tmp_path / "rules.yaml"  # without texts, which promtool would compare
     plain = {key: value for key, value in rule.items() if key != "annotations"}
     bare.write_text(json.dumps({"groups": [{"name": "walflow", "rules": [plain]}]}))
-    labels = {"flow": "main", "component": "out", "severity": "warning"}
+    labels = {"flow": "main", "component": "out", **rule["labels"]}
     asked = {"eval_time": at, "alertname": alert, "exp_alerts": [{"exp_labels": labels}] if fires else []}
     tested = {"interval": "1m", "input_series": [given], "alert_rule_test": [asked]}
     file = tmp_path / "test.yaml"

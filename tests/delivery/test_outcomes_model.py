@@ -242,10 +242,14 @@ class Flow:
         for operator in self._operators:
             operator.node.end()
         if self.log is not None:
+            if not crash:
+                self.scheduler.run()
+            for letters in self.running.letters:
+                letters.close(abandon=crash)
+                letters.closed()
             if crash:
                 self.log.abandon()
             else:
-                self.scheduler.run()
                 self.log.close()
         elif hasattr(self, "buffer"):
             asyncio.run(self.buffer.buffering.close())

@@ -102,6 +102,7 @@ USES: Final = {
     "spark": [('define connector there from spark with config = {"path": "log"} end;', TO)],
 }
 ELSE: Final = {  # no connector
+    "arrow": "import pyarrow, walflow.cli.wal.arrow",
     "legacy": "import ruamel.yaml, walflow.lang.legacy",
     "lsp": "import pygls, walflow.cli.lsp.server",
     "protobuf": "import google.protobuf, walflow.codecs.protobuf",
