@@ -603,7 +603,8 @@ class LetterKeeper(Protocol):
     def retry(
         self, ranges: Sequence[Range], mended: Mapping[int, bytes], done: Callable[["LetterAnswer"], None]
     ) -> None:
-        """Sends letters to the sink again. `mended`: by number, JSON that goes in the place of the event."""
+        """Sends letters to the sink again; of very many the first. `mended`: by number, JSON that goes instead of the
+        event."""
         ...
 
     def drop(self, ranges: Sequence[Range], done: Callable[["LetterAnswer"], None]) -> None: ...

@@ -130,6 +130,42 @@ def test_ranges_that_overlap_send_each_letter_once() -> None:
     flow.close()
 
 
+def test_of_very_many_some_go_at_a_time() -> None:
+    flow = Apart(FAN, SINKS, config='"chunk_size": 8388608')
+    for first in range(1, 61, 4):
+        flow.give(*range(first, first + 4), size=50_000)
+    flow.ack("near")
+    while flow.sinks["far"].waiting:
+        reject(flow, *range(1, 61))
+    taken: list[int] = []
+    while sum(taken) < 60:
+        taken.append(retry(flow, 1, 9999).taken)
+        flow.ack("far")
+    assert len(taken) == 3, "1 MiB and a little"
+    assert flow.ids("far")[60:] == [*range(1, 61)]
+    flow.close()
+
+
+def test_what_is_about_to_go_is_no_letter_any_more() -> None:
+    """Its copy waits for room on the disk: nobody else sends it, and nobody drops it."""
+    flow = Apart(FAN, SINKS)
+    flow.give(1, 2)
+    flow.ack("near")
+    reject(flow, 1, 2)
+    flow.disk.fault = no_room
+    assert "No space left" in retry(flow, 1, 1).refusal
+    dropped: list[LetterAnswer] = []
+    box(flow).drop([(1, 2)], dropped.append)
+    assert [one.taken for one in dropped] == [1]
+    flow.disk.fault = None
+    flow.scheduler.advance(5.0)
+    flow.settle()
+    assert retry(flow, 1, 2).taken == 0
+    flow.ack("far")
+    assert flow.ids("far") == [1, 2, 1]
+    flow.close()
+
+
 def test_a_mended_event_goes_in_the_place_of_the_one_that_was_rejected() -> None:
     flow = Apart(FAN, SINKS)
     flow.give(1, 2)

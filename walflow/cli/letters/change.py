@@ -263,14 +263,16 @@ def _asked(client: AdminClient, path: str, batch: _Batch, do: str) -> int:
             "mended": {str(number): msgspec.Raw(event) for number, event in batch.mended.items()},
         }
     )
+    taken = 0
     while True:
         answer = msgspec.json.decode(client.post("/letters", body))
+        taken += int(answer["taken"])
         if answer["refusal"] == BUSY:
             time.sleep(LOOK)
-            continue
-        if answer["refusal"]:
+        elif answer["refusal"]:
             raise end(f"{batch.sink}: {answer['refusal']}", EX_FINDINGS)
-        return int(answer["taken"])
+        elif not answer["taken"] or taken >= len(batch.numbers):  # of large ones it takes some at a time
+            return taken
 
 
 def _awaited(client: AdminClient, path: str, sinks: Counter[str]) -> "dict[str, LettersOf]":

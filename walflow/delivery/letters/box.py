@@ -113,6 +113,8 @@ class LetterBox:
     def stop(self) -> None:
         """Begins no more work. Work that has started goes on."""
         self._stopped = True
+        if self._retry is not None:
+            self._retry.refuse("the log is being closed")
         if self._store is not None and self._sender is not None:
             self._sender.stop()
             self._store.stop()
@@ -153,7 +155,8 @@ class LetterBox:
         if store is None or sender is None:
             done(self.state())
             return
-        if self._retry is not None or sender.bytes > min(GOING_BYTES, store.reserve // 2):
+        most = min(GOING_BYTES, store.reserve // 2)
+        if self._retry is not None or sender.bytes > most or self._stopped:
             done(self.state()._replace(refusal=BUSY))
             return
 
@@ -161,7 +164,7 @@ class LetterBox:
             self._retry = None
             done(self.state()._replace(taken=count, refusal=refusal))
 
-        self._retry = LetterRetry(store, self._out, merged(ranges), mended, over)
+        self._retry = LetterRetry(store, self._out, merged(ranges), mended, most, over)
         self._retry.begin()
 
     def drop(self, ranges: Sequence[Range], done: Callable[[LetterAnswer], None]) -> None:

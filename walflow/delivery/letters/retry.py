@@ -25,8 +25,8 @@ NO_ROOM: Final = "no room for what would go again: drop some letters, or raise l
 
 
 class LetterRetry:
-    """`wanted`: ascending. `mended`: JSON by number. `over`: called with how many go, and why not all; they are on
-    disk."""
+    """`wanted`: ascending. `mended`: JSON by number. It ends after `most` bytes. `over`: called with how many go (they
+    are on disk), and why no more can."""
 
     def __init__(
         self,
@@ -34,12 +34,14 @@ class LetterRetry:
         half: Half,
         wanted: Sequence[Range],
         mended: Mapping[int, bytes],
+        most: int,
         over: Callable[[int, str], None],
     ) -> None:
         self._store = store
         self._half = half
         self._wanted = wanted
         self._mended = mended
+        self._left = most  # bytes
         self._over = over
         self._tags = Tags()
         self._reader = store.log.reader(wanted[0][0] if wanted else 1)
@@ -82,8 +84,9 @@ class LetterRetry:
             self._refusal = str(error)
             return
         for record in records:
-            self._take(record)
-        self._read_all = not records or self._reader.position > self._wanted[-1][1]
+            if self._left > 0 and not self._refusal:
+                self._take(record)
+        self._read_all = not records or self._left <= 0 or self._reader.position > self._wanted[-1][1]
 
     def _take(self, record: Record) -> None:
         last = record.position + record.count - 1
@@ -150,6 +153,7 @@ class LetterRetry:
         self._waits += 1
         what = Going(self._tags.decode(encoded), frames, going.again_for, self._on_disk)
         if self._store.append(encoded, frames.data, frames.count, what):
+            self._left -= len(frames.data)
             return True
         self._waits -= 1
         return False

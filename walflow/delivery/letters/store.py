@@ -81,6 +81,8 @@ class LetterStore:
         self._given_up = given_up
         self._forget = forget
         self._give_up = give_up
+        self._leaving = Acked()  # letters whose copies are appended, and not on disk
+        self._copies = 0
         self._abandoned = set[int]()  # ids of blocks that were given up and may come to the disk yet
         self._writes: OneAtATime[Commit] = OneAtATime(
             half, log.commit, self._committed, self._disk_is_full, Backoff(FULL_RETRY, FULL_RETRY), urgent=True
@@ -114,6 +116,10 @@ class LetterStore:
         if self.checkpoints.wanted:
             self.checkpoints.want_space(False)
         self.log.append(tag, payload, count, self.log.clock.wall_ns(), what)
+        if isinstance(what, Going):
+            self._copies += 1
+            for one in what.letters:
+                self._leaving.add(*one)
         self._writes.want()
         return True
 
@@ -126,11 +132,12 @@ class LetterStore:
         self.checkpoints.want_space(True)
 
     def letters(self, first: int, last: int) -> list[Range]:
-        """Those of these positions that are letters: kept, and not going."""
+        """Those of these positions that are letters: kept, and neither going nor about to go."""
         return [
             part
             for one in self.log.unacked(first, min(last, self.log.durable))
-            for part in without(one, self.settled.missing(*one))
+            for stays in without(one, self.settled.missing(*one))
+            for part in self._leaving.missing(*stays)
         ]
 
     def drop(self, ranges: Sequence[Range]) -> int:
@@ -161,6 +168,7 @@ class LetterStore:
             if isinstance(what, Going):
                 for one in what.letters:
                     self.log.ack(*one)
+                self._copies -= 1
             else:
                 self.settled.add(record.position, last)
                 if id(what) in self._abandoned:
@@ -168,6 +176,8 @@ class LetterStore:
                     self.log.ack(record.position, last)  # it was counted as given up
                     continue
             kept.append(KeptLetter(record, what))
+        if not self._copies:
+            self._leaving = Acked()
         self.checkpoints.committed()
         self._durable(kept)
         self._room()
