@@ -25,8 +25,8 @@ NO_ROOM: Final = "no room for what would go again: drop some letters, or raise l
 
 
 class LetterRetry:
-    """`wanted`: ascending. `mended`: JSON by number. It ends after `most` bytes. `over`: called with how many go and are
-    on disk, and why no more can."""
+    """`wanted`: ascending. `mended`: JSON by number. It ends after `most` bytes. `over`: called with how many go,
+    which are on disk, and why no more can."""
 
     def __init__(
         self,
