@@ -51,7 +51,8 @@ if mode == "silent":
     sys.exit(5)
 
 say("running", queries=["q"])
-child = subprocess.Popen([sys.executable, "-c", "import time; print('child'); time.sleep(600)"])  # the JVM
+# the JVM, which shares its output: a line in one write, that none of ours gets between
+child = subprocess.Popen([sys.executable, "-c", r"import os, time; os.write(1, b'child\n'); time.sleep(600)"])
 sys.stdout.write(f"child {child.pid}\n")
 sys.stdout.flush()
 if mode == "deaf":
