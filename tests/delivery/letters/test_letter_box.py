@@ -9,7 +9,8 @@ from tests.delivery.apart import Apart
 from tests.delivery.test_lane_rejects import fails_the_first
 from tests.delivery.test_lanes import FAN
 from walflow.contract import LetterAnswer
-from walflow.delivery.letters import Letter, LetterBox, directory_of
+from walflow.delivery.letters import POSITION, Letter, LetterBox, directory_of
+from walflow.delivery.letters.box import BUSY
 from walflow.testing import MemoryDisk
 
 SINKS = ["near", "far"]
@@ -163,6 +164,48 @@ def test_what_is_about_to_go_is_no_letter_any_more() -> None:
     assert retry(flow, 1, 2).taken == 0
     flow.ack("far")
     assert flow.ids("far") == [1, 2, 1]
+    flow.close()
+
+
+def test_after_a_stop_nothing_is_sent() -> None:
+    flow = Apart(FAN, SINKS)
+    flow.give(1, 2)
+    flow.ack("near")
+    reject(flow, 1, 2)
+    retry(flow, 1, 1)
+    flow.sinks["far"].fail()
+    flow.running.stop()
+    flow.scheduler.advance(30.0)
+    flow.settle()
+    assert flow.sinks["far"].waiting == []
+    assert retry(flow, 2, 2).refusal == BUSY
+    flow.close()
+
+
+def test_a_letter_goes_as_the_event_came() -> None:
+    """When it was received, what was known of it, and where it is in its log; also of the parts of a block that
+    failed."""
+    flow = Apart(FAN, SINKS)
+    flow.give(1, 2, 3, ingest_ns=77)
+    flow.ack("near")
+    far = flow.sinks["far"]
+    far.node.reject(far.waiting.pop(), "bad")
+    flow.settle()
+    retry(flow, 1, 3)
+    for _ in range(2):
+        far.fail()
+        flow.scheduler.advance(5.0)
+        flow.settle()
+    seen: list[tuple[int, str, object]] = []
+    while far.waiting:
+        for block in far.waiting:
+            each = range(block.frames.count)
+            seen += [(block.ingest_ns, block.port, block.event_meta(number)[POSITION]) for number in each]
+        far.ack()
+        flow.settle()
+    assert sorted(seen) == [(77, "in", 1), (77, "in", 2), (77, "in", 3)]
+    assert sorted(flow.ids("far")[-3:]) == [1, 2, 3]
+    assert state(flow) == [0, 0, 3, 0]
     flow.close()
 
 
