@@ -630,8 +630,7 @@ class LetterAnswer(NamedTuple):
 class LetterWay(Protocol):
     """From one sink to the letters of a log, and back. `sink`: its name in the flow. `receiver`: the name under which
     it acks. `name`: under which what arrives is acked. `gives_up`: what fails too often is a letter too.
-    `straight`: an event of the log comes to the sink once, as one event.
-    `out` leads to that sink alone."""
+    `straight`: an event of the log comes to the sink once, as one event. `out` leads to that sink alone."""
 
     sink: str
     receiver: str

@@ -124,6 +124,19 @@ def test_a_block_may_have_more_refused_events_than_a_frontier_has_room_for(tmp_p
     assert bench.table.rows == [f"{number}" for number in range(500)]
 
 
+@pytest.mark.parametrize("orders", [True, False])
+def test_a_delivered_error_record_is_known_though_other_logs_come_first(tmp_path: Path, orders: bool) -> None:
+    """A commit of another log says nothing of this one."""
+    bench = Bench(tmp_path, 10, Keyed() if orders else Unordered())
+    bench.inlet.upstream = bench.inlet.upstream._replace(sources=2)
+    bench.give(1, "x", log="other")
+    bench.give(1, "a", "bad")
+    bench.inlet.letters[0].receipt.ack("err")
+    bench.give(2, "y", log="other")
+    bench.give(3, "b")
+    assert bench.table.frontiers["log"].ranges == {TERM: [(1, 3)]}, "a crash would bring the refused event again"
+
+
 def test_an_error_record_that_fails_while_there_is_no_room_gives_the_block_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path, len(MANY_GAPS), Unordered())
     bench.give(1, *MANY_GAPS)

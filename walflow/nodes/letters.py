@@ -1,5 +1,5 @@
-"""Between a sink and the letters of a log before it: what the sink rejects comes to the log, which keeps it, and goes
-to the sink again when somebody asks for that."""
+"""The nodes between a sink and the letters of a log before it. An event that the sink rejects comes to the log. A
+letter that a user sends again comes to the sink."""
 
 from typing import Final
 

@@ -283,8 +283,9 @@ class TableWork(SinkWork[TableJob], Generic[R]):
             return self._rests(job, job.rest)
         if job.opens is not None:
             self._opened(job.opens)
-        if job.done:  # the frontier has these now
-            passed = set(job.passed)
+        if job.done:  # the frontiers that were written have these now
+            written = {block.origin.log for block in job.blocks if block.origin is not None}
+            passed = {one for one in job.passed if one.place.log in written}
             self._barriers = [one for one in self._barriers if one not in passed]
         acked: list[Block] = []
         rejected: list[tuple[Block, str]] = []

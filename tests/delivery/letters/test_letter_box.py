@@ -148,7 +148,7 @@ def test_of_very_many_some_go_at_a_time() -> None:
 
 
 def test_what_is_about_to_go_is_no_letter_any_more() -> None:
-    """Its copy waits for room on the disk: nobody else sends it, and nobody drops it."""
+    """The copy of the letter waits for room on the disk. No other request sends or drops the letter."""
     flow = Apart(FAN, SINKS)
     flow.give(1, 2)
     flow.ack("near")

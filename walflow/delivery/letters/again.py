@@ -1,4 +1,4 @@
-"""Sends letters to their sink again: those that somebody asked for, from the log of the letters."""
+"""The re-sender of letters: a user has asked for these, and their sink gets them again."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""What one sink of a log rejects, kept until somebody sends it again, or drops it, or its room is needed.
+"""The letters of one sink of a log. A letter stays until a user sends it again or drops it, or its room is needed.
 
 The log of the letters is made with the first one. Until it is open, letters wait; their events are not acked.
 """

@@ -54,8 +54,7 @@ def options(path: str, size: int) -> LogOptions:
 
 class LetterStore:
     """`durable`: gets what is on disk. `room`: called when more may be appended. `given_up`: gets the reason and how
-    many letters. `give_up`: gets blocks that are on no disk and will not be waited for, and the
-    reason.
+    many letters. `give_up`: gets blocks that are on no disk and will not be waited for, and the reason.
 
     `settled`: all positions but those that go to the sink again and are not settled."""
 
