@@ -644,6 +644,13 @@ class LetterWay(Protocol):
     def serve(self, keeper: LetterKeeper) -> None: ...
 
 
+class RunningFlow(NamedTuple):
+    """`hash`: of its configuration, the same in each process. `walflow`: the version."""
+
+    hash: str
+    walflow: str
+
+
 class Outlet(Half, Protocol):
     """The interface of the source half.
 
@@ -655,6 +662,7 @@ class Outlet(Half, Protocol):
     run: int  # drawn at random at each start
     codec: Codec  # what the flow file says events look like; for sources that make their blocks themselves
     form: str  # how bytes become events, in words: with another codec, framing or walflow it is another one
+    flow: "RunningFlow | None"  # of a log that remembers it
     framed: bool  # preprocessors are named: of a source of messages, a message is bytes for them, and no event
     window: int
     window_events: int | None

@@ -43,6 +43,11 @@ class PositionLog(Protocol):
         """By term: the first and the last position of it that the log still has."""
         ...
 
+    def gave_up(self, first: int, last: int, name: str, reason: str) -> None:
+        """These never come to `name`, or to no sink behind it, and are kept nowhere. To be called before they are
+        acked."""
+        ...
+
 
 class Origin(NamedTuple):
     """The place of a block in its log: its events have positions from `first` to `last`, both included;
@@ -431,6 +436,20 @@ class Block:
             parts.append(part)
             start = stop
         return parts
+
+    def gone(self, name: str, reason: str) -> None:
+        """Its log is told that its events are given up, as `PositionLog.gave_up` has it. Not of events that one event
+        was made into."""
+        held, positions = self.origin.held_by if self.origin is not None else None, self.positions
+        if held is None or positions is None:
+            return
+        first = last = positions[0]
+        for position in positions:
+            if position > last + 1:
+                held.gave_up(first, last, name, reason)
+                first = position
+            last = position
+        held.gave_up(first, last, name, reason)
 
     def lacked_by(self, name: str) -> "Sequence[Self]":
         """What the receiver of that name does not have of a block that may be sent again. What it has is acked."""

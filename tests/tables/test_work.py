@@ -32,6 +32,9 @@ class OneLog:
     def spans(self) -> Mapping[int, tuple[int, int]]:
         return {TERM: (1, self.next - 1)}
 
+    def gave_up(self, first: int, last: int, name: str, reason: str) -> None:
+        raise AssertionError(f"{name} gives up {first} to {last}: {reason}")
+
 
 class Letters(MemoryInlet):
     """Error records wait until the test says what becomes of them."""

@@ -211,6 +211,9 @@ class LanePlace:
     def spans(self) -> Mapping[int, Range]:
         return self._log.spans()
 
+    def gave_up(self, first: int, last: int, name: str, reason: str) -> None:
+        self._log.trail.gone(name, reason, first, last)
+
 
 def _metas(tag: Tag, start: int, count: int) -> list[dict[str, object]] | None:
     return None if tag.event_metas is None else [dict(one) for one in tag.event_metas[start : start + count]]

@@ -57,8 +57,11 @@ class LogSource:
             for (name, lane), mark in zip(out.lanes.items(), log.part(sinks, begins), strict=True)
         }
         out.gauge("wal_cannot_read", lambda: sum(lane.fails for lane in self._lanes.values()))
+        if out.flow is not None:
+            log.trail.runs(*out.flow, log.durable)
+        if several or out.flow is not None:
+            checkpoints.now()  # makes the files of marks and trail, while the log does not need the room yet
         if several:
-            checkpoints.now()  # makes the file of the marks, while the log does not need the room yet
             out.backlog(self.backlog)
             for name, lane in self._lanes.items():
                 self._measure(name, lane)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 import structlog
@@ -28,6 +29,7 @@ from walflow.operators.stateful import StatefulSelect
 from walflow.operators.windows import WindowSelect
 from walflow.plan import Assembly, ConnectorPlan, NodeId, OperatorPlan, PipelinePlan, PlannedSelect
 from walflow.plan.assembly import ERR
+from walflow.plan.fingerprint import flow_hash
 from walflow.plan.graph import Graph, Port
 from walflow.plan.lanes import lanes
 from walflow.plan.letters import lettered
@@ -64,6 +66,7 @@ class _Builder:
         self._metrics = metrics
         self._plans = {plan.id: plan for plan in assembly.connectors}
         self._pipelines = {plan.id: plan for plan in assembly.pipelines}
+        self._hash_of = cache(partial(flow_hash, assembly))
         self._links: dict[Port, list[Port]] = defaultdict(list)
         for link in assembly.links:
             self._links[Port(link.source, link.source_port)].append(Port(link.target, link.target_port))
@@ -132,6 +135,7 @@ class _Builder:
             alone=self._lanes[plan.id][0].name if len(self._lanes[plan.id]) == 1 else "",
             sinks=self._lanes[plan.id][0].ackers if len(self._lanes[plan.id]) == 1 else (),
             letters=self._letters(plan),
+            flow_hash=self._hash_of(plan.id.flow) if plan.connector.traits.positions else "",
         )
 
     def _letters(self, plan: ConnectorPlan) -> Sequence[SinkLetters]:

@@ -33,6 +33,8 @@ REASONS: Final = 4  # of a block, that are told one by one
 KEPT_BYTES: Final = (
     64 << 10
 )  # of an event that stands there as bytes; escaped, a record is below half of max_event_bytes
+UNLINKED: Final = "rejected, and nothing is linked to err"
+REJECTED_TWICE: Final = "its error record was rejected"
 ERROR_META: Final = {"rejected": True}  # an error event that is rejected is not sent to err again
 NOTHING_MORE: Final[Mapping[str, object]] = {}
 
@@ -156,6 +158,7 @@ class ErrPort:
         letters = None if block.meta.get("rejected") else self._letters_of(block, details)
         target = None if block.meta.get("rejected") else self.target
         if target is None and letters is None:
+            block.gone(self.name, REJECTED_TWICE if block.meta.get("rejected") else UNLINKED)
             block.receipt.ack(self.name)
             return
         record = block.receipt.pick(None, tag=f" !{self.name}", name=self.name, reasons=reasons)

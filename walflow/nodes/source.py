@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow import __version__
-from walflow.contract import FailedEvents, MessagePiece, Recalled
+from walflow.contract import FailedEvents, MessagePiece, Recalled, RunningFlow
 from walflow.event import Block, Codec, Cutting, Node, ReadPlace
 from walflow.framing import LINES, MESSAGES, Incoming
 from walflow.nodes.gate import AllGates, ReasonGate
@@ -64,11 +64,13 @@ class SourceNode:
         alone: str = "",
         sinks: Sequence[str] = (),
         letters: "Sequence[SinkLetters]" = (),
+        flow_hash: str = "",
     ) -> None:
         """`lanes`: by name, those of a log with several. Then events leave by them alone. `passed`: what all of them
         have sent, so that an event that each lane sends counts once. `alone`: the name of its only lane. `sinks`: of
         a lane, the names under which its log remembers what it has acked. `letters`: of a log, those of its sinks."""
         self.letters = letters
+        self.flow = RunningFlow(flow_hash, __version__) if flow_hash else None
         self.alone = alone or name
         self.sinks = sinks
         self.passed = passed
@@ -170,6 +172,7 @@ class RunOutlet(RunHalf, SendWindow):
         self.linked = node.linked
         self.run = dice().getrandbits(RUN_BITS)
         self.codec = node.ports.codec
+        self.flow = node.flow
         self.framed = bool(node.ports.incoming.steps) or node.ports.incoming.framing is not MESSAGES
         self.max_event_bytes = MAX_EVENT_BYTES
         self.form = _form(node.ports)

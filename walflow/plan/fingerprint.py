@@ -41,6 +41,13 @@ def described(assembly: Assembly) -> list[RunningNode]:
     return [*connectors, *(RunningNode(plan.id, "pipeline", fingerprint(plan), None) for plan in assembly.pipelines)]
 
 
+def flow_hash(assembly: Assembly, flow: str) -> str:
+    """Of all nodes of a flow and their links: another text where anything of it is configured otherwise."""
+    nodes = {str(one.id): one.fingerprint for one in described(assembly) if one.id.flow == flow}
+    links = [str(link) for link in assembly.links if flow in (link.source.flow, link.target.flow)]
+    return fingerprint((sorted(nodes.items()), sorted(links)))
+
+
 def fingerprint(plan: object) -> str:
     digest = sha256()
     for part in _parts(plan, ()):

@@ -67,6 +67,9 @@ class MemoryLog:
     def spans(self) -> Mapping[int, tuple[int, int]]:
         return {TERM: (1, self.next - 1)}
 
+    def gave_up(self, first: int, last: int, name: str, reason: str) -> None:
+        raise AssertionError(f"{name} gives up {first} to {last}: {reason}")
+
     def event(self, position: int) -> object:
         return {"n": self.base + position}
 

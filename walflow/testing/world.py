@@ -20,7 +20,16 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from walflow.codecs import JSON
-from walflow.contract import FailedEvents, LetterWay, Marked, MessagePiece, MetricValue, Recalled, Upstream
+from walflow.contract import (
+    FailedEvents,
+    LetterWay,
+    Marked,
+    MessagePiece,
+    MetricValue,
+    Recalled,
+    RunningFlow,
+    Upstream,
+)
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, Frames, Framing, Origin, ReadPlace, StreamId
 from walflow.framing import LINES
@@ -435,6 +444,7 @@ class MemoryOutlet(_Half):
         super().__init__(scheduler, name, linked)
         self.run = 1
         self.codec: Codec = JSON
+        self.flow: RunningFlow | None = None
         self.framed = False
         self.form = "lines"
         self.window = 8 << 20

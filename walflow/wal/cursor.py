@@ -109,6 +109,7 @@ class Checkpoint:
         both: bool,
         dropped: list[Chunk],
         spares: dict[Chunk, str],
+        trail: Flushing | None,
         arrivals: Flushing | None,
         marks: Flushing | None,
         kept: Sequence[Chunk],
@@ -121,6 +122,7 @@ class Checkpoint:
         self.dropped = dropped
         self.kept = kept  # that go over to the history once the cursor says that they are acked
         self.spares = spares  # those to be kept for reuse, and the name they get
+        self._trail = trail
         self._arrivals = arrivals
         self._marks = marks
         self._gone = 0
@@ -137,6 +139,9 @@ class Checkpoint:
         """Raises DiskFull (flush it again later) or FailStop."""
         self._directory.check_place()  # files are deleted by their names
         self._directory.check_lock()
+        if self._trail is not None:
+            with suppress(DiskFull):  # acks are more urgent
+                self._trail.flush()
         for slot in self._slots:
             self._directory.write("cursor", self._fd, [pack_slot(self._uuid, slot)], slot.generation % 2 * SLOT)
             self._directory.sync("cursor", self._fd)
@@ -180,16 +185,19 @@ class CursorFile:
         slot: Slot,
         dropped: list[Chunk],
         spares: dict[Chunk, str],
+        trail: Flushing | None = None,
         arrivals: Flushing | None = None,
         marks: Flushing | None = None,
         kept: Sequence[Chunk] = (),
         *,
         force: bool,
     ) -> Checkpoint | None:
-        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `arrivals`:
+        """Begins a checkpoint. None: the cursor says all of it already, and no chunk is to be deleted. `trail`: what
+        is known of events that the cursor says are acked, to be stored before it says so. `arrivals`:
         what the log has of logs upstream, to be stored before a chunk is deleted. `marks`: what lanes have acked
         beyond the cursor, to be stored once it is."""
-        if not (force or dropped or kept) and slot == self._said and arrivals is None and marks is None:
+        saves = trail is not None or arrivals is not None or marks is not None
+        if not (force or dropped or kept or saves) and slot == self._said:
             return None
         self._said = slot
         self.running = checkpoint = Checkpoint(
@@ -200,6 +208,7 @@ class CursorFile:
             both=force,
             dropped=dropped,
             spares=spares,
+            trail=trail,
             arrivals=arrivals,
             marks=marks,
             kept=kept,

@@ -66,6 +66,7 @@ from walflow.wal.opening.recovery import Recovery, recover, write_meta
 from walflow.wal.quarantine import Gap, Losses
 from walflow.wal.reader import Reader
 from walflow.wal.space import Space
+from walflow.wal.trail import DAMAGED, DROPPED, Trail
 from walflow.wal.unsynced import Unsynced
 
 BLOCK_CAP: Final = 256 << 10
@@ -155,6 +156,7 @@ class Log:
         self._losses: Losses = found.losses
         self._mark_file = MarkFile(self.directory, self._uuid)
         self._arrivals = UpstreamPositions(self.directory, self._uuid)
+        self.trail = Trail(self.directory, self._uuid, self.clock)
         self._remembers = False
         self._unread = True
         try:
@@ -162,6 +164,7 @@ class Log:
             self._keep(self._acked_chunks())
             self._mark_file.read(found.known)
             self._arrivals.read(found.known)
+            self._read_trail()
             if not found.settled or self.relaxed:
                 # Durable before the next commit is, for that would prove that what was torn had been promised.
                 self._write_cursor()
@@ -171,6 +174,14 @@ class Log:
         except BaseException:
             self.abandon()
             raise
+
+    def _read_trail(self) -> None:
+        self.trail.read(self.durable)
+        if self.trail.broken:
+            what = f"cannot be read, and is left as it is: {self.trail.broken}"
+            self.recovery.notes.append(Note("trail", what, damage=False, stays=True))
+        for gap in self._losses.gaps:
+            self.trail.gone("", DAMAGED, gap.first, gap.last)
 
     def _say_history(self, *, said: bool) -> None:
         """Before anything is kept, and once nothing is: an older walflow deletes what is acked."""
@@ -407,7 +418,10 @@ class Log:
 
     def lose(self, gap: Gap, pages: Pages | None) -> bool:
         """Reports positions that a reader could not read as lost. False: they were acked, so nothing is lost."""
-        return self._losses.add(gap, pages)
+        lost = self._losses.add(gap, pages)
+        if lost:
+            self.trail.gone("", DAMAGED, gap.first, gap.last)
+        return lost
 
     def remember_arrivals(self) -> UpstreamPositions:
         """What it has of logs upstream. To be called before anything is appended; from here on it is kept. The caller
@@ -423,6 +437,9 @@ class Log:
         in two. `begins`: of sinks that are new, the first position that they want; None: the next one that is
         appended. To be called once, before anything is read."""
         self.cache.shared = len(lanes) > 1
+        names = [name for sinks in lanes for name in sinks]
+        new = {name: self.durable + 1 if first is None else first for name, first in begins.items()}
+        self.trail.linked(names, {name: new.get(name, self.low + 1) for name in names}, self.durable)
         lows = {
             name: self.durable if first is None else min(first - 1, self.durable) for name, first in begins.items()
         }
@@ -438,7 +455,7 @@ class Log:
 
     def checkpoint(self, *, force: bool = False, short: bool = False) -> Checkpoint | None:
         """A checkpoint: the acked positions, and the chunks that may be deleted. None: nothing is new, or one is
-        running. `short`: room is wanted for events, so no file is made for marks."""
+        running. `short`: room is wanted for events, so no file is made for marks, and none for the trail."""
         if self._cursor.running is not None:
             return None
         dropped: list[Chunk] = []
@@ -451,8 +468,9 @@ class Log:
         arrivals = (
             self._arrivals.save(self.durable, wanted=force or bool(dropped or kept)) if self._remembers else None
         )
+        trail = None if short and self.trail.missing else self.trail.save()
         spares = self.space.choose_spares(dropped, kept=self.history.keeps)
-        return self._cursor.checkpoint(self._slot(), dropped, spares, arrivals, marks, kept, force=force)
+        return self._cursor.checkpoint(self._slot(), dropped, spares, trail, arrivals, marks, kept, force=force)
 
     def _slot(self) -> Slot:
         sync, written = self._unsynced.mode, self.durable
@@ -496,7 +514,10 @@ class Log:
         positions = chunk.last - chunk.first + 1
         if positions > chunk.end:  # an event has a byte at least: the rest was skipped at a start behind lost syncs
             positions -= -(-(positions - chunk.end) // SKIP) * SKIP
-        events = sum(last - first + 1 for first, last in self.acked.missing(chunk.first, chunk.last))
+        missing = self.acked.missing(chunk.first, chunk.last)
+        events = sum(last - first + 1 for first, last in missing)
+        for one in missing:
+            self.trail.gone("", DROPPED, *one)
         of_lanes = self.acked.lacking(chunk.first, chunk.last)
         dropped = Dropped(chunk.first, chunk.last, events, round(chunk.end * events / positions), of_lanes)
         self.acked.add(chunk.first, chunk.last)
@@ -581,6 +602,7 @@ class Log:
         self._cursor.close()
         self._mark_file.close()
         self._arrivals.close()
+        self.trail.close()
         self.directory.release()
 
     def _sync_all(self) -> None:

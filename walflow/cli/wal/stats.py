@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import typer
 
@@ -11,6 +11,10 @@ from walflow.cli.wal.terminal import AsJson, At, told
 
 if TYPE_CHECKING:
     from walflow.wal.tools.inspect import View
+    from walflow.wal.trail import ToldRanges
+
+FLOWS: Final = 3
+GONE_LINES: Final = 10  # that are shown to a person
 
 
 class _Chunk(NamedTuple):
@@ -21,11 +25,33 @@ class _Chunk(NamedTuple):
 
 
 class _Sink(NamedTuple):
-    """Of a log with several lanes: what one sink had acked when that was last written."""
+    """What one sink had acked when that was last written. `since`: the first position that is for it, None if that is
+    not known; `or_earlier`: it was linked before the log kept that."""
 
     name: str
     low: int
     backlog_events: int
+    since: int | None
+    or_earlier: bool
+
+
+class _Flow(NamedTuple):
+    """The flow that was running when these positions were logged. `last`: None while it runs, or is the last one."""
+
+    hash: str
+    walflow: str
+    first: int
+    last: int | None
+    first_ran: str
+
+
+class _Gone(NamedTuple):
+    """Positions that ended at a sink or a pipeline (None: in the log itself), and are no letters."""
+
+    first: int
+    last: int
+    at: str | None
+    reason: str
 
 
 class _Stats(NamedTuple):
@@ -44,6 +70,8 @@ class _Stats(NamedTuple):
     history_bytes: int
     history_since: str | None
     sinks: list[dict[str, object]]
+    flows: list[dict[str, object]]
+    gone: list[dict[str, object]]
     chunks: list[dict[str, object]]
     bytes: int
     spare_bytes: int
@@ -86,7 +114,9 @@ def _stats(view: "View") -> _Stats:
         backlog_bytes(view),
         sum(_size_of(path, chunk.name) for chunk in kept),
         time_of(kept[0].since_ns) if kept and kept[0].since_ns != NO_STAMP else None,
-        [_sink(view, name)._asdict() for name in sorted(view.marks)],
+        [_sink(view, name)._asdict() for name in sorted(view.marks.keys() | _linked(view).keys())],
+        [one._asdict() for one in _flows(view)],
+        [one._asdict() for one in _gone(view)],
         [_Chunk(chunk.name, chunk.first, chunk.last, _size_of(path, chunk.name))._asdict() for chunk in view.chunks],
         sum(_size_of(path, name) for name in names if name.endswith(".wal")),
         sum(_size_of(path, name) for name in names if name.startswith("spare.")),
@@ -98,11 +128,45 @@ def _sink(view: "View", name: str) -> _Sink:
     """It has acked what all have, too: the cursor is written after the marks."""
     from walflow.wal.cursor import Acked
 
-    found, mark = view.found, view.marks[name]
+    found, mark, linked = view.found, view.marks.get(name, Acked()), _linked(view).get(name)
     own = Acked(found.acked.low, found.acked.ranges)
     for one in ((1, mark.low), *mark.ranges):
         own.add(one[0], min(one[1], found.durable))
-    return _Sink(name, own.low, sum(last - first + 1 for first, last in own.missing(1, found.durable)))
+    lacks = sum(last - first + 1 for first, last in own.missing(1, found.durable))
+    since = linked.ranges[-1][0] if linked is not None else None
+    return _Sink(name, own.low, lacks, since, linked is not None and bool(linked.statement.more))
+
+
+def _linked(view: "View") -> "dict[str, ToldRanges]":
+    """The sinks of the last run, by name."""
+    from walflow.wal.trail import SINK
+
+    return {one.statement.who: one for one in view.trail if one.statement.what == SINK and one.holds}
+
+
+def _flows(view: "View") -> list[_Flow]:
+    from walflow.cli.wal.events import time_of
+    from walflow.wal.trail import FLOW, OPEN
+
+    found = [
+        _Flow(one.statement.who, one.statement.more, first, None if last == OPEN else last, time_of(one.since_ns))
+        for one in view.trail
+        if one.statement.what == FLOW
+        for first, last in one.ranges
+    ]
+    return sorted(found, key=lambda one: one.first)
+
+
+def _gone(view: "View") -> list[_Gone]:
+    from walflow.wal.trail import GONE
+
+    found = [
+        _Gone(first, last, one.statement.who or None, one.statement.more)
+        for one in view.trail
+        if one.statement.what == GONE
+        for first, last in one.ranges
+    ]
+    return sorted(found, key=lambda one: (one.first, one.last, one.at or ""))
 
 
 def _size_of(path: str, name: str) -> int:
@@ -120,7 +184,9 @@ def _stats_lines(known: _Stats) -> list[str]:
         f"positions: acked to {known.low}, durable to {known.durable}, next {known.next}",
         f"backlog: {known.backlog_events} events, {known.backlog_bytes} bytes",
         *([f"acked and kept: {known.history_bytes} bytes{_since(known)}"] if known.history_bytes else []),
-        *(f"  {printable(str(one['name']))}: acked to {one['low']}, lacks {_events(one)}" for one in known.sinks),
+        *(f"  {_sink_line(one)}" for one in known.sinks),
+        *(f"  {_flow_line(one)}" for one in known.flows[-FLOWS:]),
+        *_gone_lines(known.gone),
         f"cursor: generation {known.cursor_generation}, says durable to {known.cursor_durable}",
         f"on disk: {known.bytes} bytes in chunks, {known.spare_bytes} in spares",
         *(
@@ -134,6 +200,31 @@ def _stats_lines(known: _Stats) -> list[str]:
 
 def _since(known: _Stats) -> str:
     return f", since {known.history_since}" if known.history_since is not None else ""
+
+
+def _sink_line(one: dict[str, object]) -> str:
+    words = f"{one['name']}: acked to {one['low']}, lacks {_events(one)}"
+    earlier = " or an earlier one" if one["or_earlier"] else ""
+    return printable(words if one["since"] is None else f"{words}, linked since position {one['since']}{earlier}")
+
+
+def _flow_line(one: dict[str, object]) -> str:
+    last = one["last"]
+    of = f"from position {one['first']} on" if last is None else f"positions {one['first']} to {last}"
+    return f"flow {one['hash']} of walflow {one['walflow']}: {of}"
+
+
+def _gone_lines(gone: list[dict[str, object]]) -> list[str]:
+    if not gone:
+        return []
+    more = f"; these are the last {GONE_LINES} of {len(gone):,}" if len(gone) > GONE_LINES else ""
+    return [f"not delivered{more}:", *(f"  {_gone_line(one)}" for one in gone[-GONE_LINES:])]
+
+
+def _gone_line(one: dict[str, object]) -> str:
+    of = f"position {one['first']}" if one["first"] == one["last"] else f"positions {one['first']} to {one['last']}"
+    by = f" at {one['at']}" if one["at"] is not None else ""
+    return printable(f"{of}{by}: {one['reason']}")
 
 
 def _events(sink: dict[str, object]) -> str:

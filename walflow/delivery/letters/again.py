@@ -138,3 +138,6 @@ class LettersPlace:
 
     def spans(self) -> Mapping[int, Range]:
         return self._store.log.spans()
+
+    def gave_up(self, first: int, last: int, name: str, reason: str) -> None:
+        self._store.log.trail.gone(name, reason, first, last)

@@ -20,7 +20,7 @@ from walflow.delivery.known_arrivals import Arriving
 from walflow.delivery.letters.again import LetterSender
 from walflow.delivery.letters.letter import LETTER, POSITION, Letter, merged, without
 from walflow.delivery.letters.retry import READ_BYTES, LetterRetry
-from walflow.delivery.letters.store import Going, KeptLetter, LetterStore, options
+from walflow.delivery.letters.store import BY_HAND, FOR_THE_DISK, Going, KeptLetter, LetterStore, options
 from walflow.delivery.log_events import CutRecord
 from walflow.delivery.tag import Tags
 from walflow.errors import DiskFull, FailStop, LettersShut, WalflowError
@@ -168,7 +168,7 @@ class LetterBox:
         self._retry.begin()
 
     def drop(self, ranges: Sequence[Range], done: Callable[[LetterAnswer], None]) -> None:
-        count = self._store.drop(ranges) if self._store is not None else 0
+        count = self._store.drop(ranges, BY_HAND) if self._store is not None else 0
         if count:
             self._out.log.info("letters dropped", sink=self._way.sink, events=count)
         done(self.state()._replace(taken=count))
@@ -230,6 +230,7 @@ class LetterBox:
             return True
         if len(tag) > MAX_TAG or not store.fits_at_all(size):
             self._given_up(TOO_LARGE, count)
+            block.gone(self._way.receiver, TOO_LARGE)
             block.receipt.ack(self._way.name)
             return True
         return store.append(tag, block.frames.data, count, block)
@@ -260,7 +261,7 @@ class LetterBox:
         for first, last in store.letters(store.log.low + 1, store.log.durable):
             if given_up >= count:
                 break
-            given_up += store.drop([(first, min(last, first + count - given_up - 1))])
+            given_up += store.drop([(first, min(last, first + count - given_up - 1))], FOR_EVENTS)
         self._given_up(FOR_EVENTS, given_up)
 
     def _given_up(self, why: str, count: int) -> None:
@@ -270,6 +271,7 @@ class LetterBox:
 
     def _give_up(self, blocks: Sequence[Block], reason: str) -> None:
         for block in blocks:
+            block.gone(self._way.receiver, FOR_THE_DISK)
             block.receipt.ack(self._way.name)
         if self._retry is not None:
             self._retry.refuse(reason)
@@ -288,7 +290,7 @@ class LetterBox:
         while self._stamps and self._stamps[0][1] < self._clock.wall_ns() - age:
             old, _ = self._stamps.popleft()
         if old:
-            self._given_up(FOR_AGE, store.drop([(1, old)]))
+            self._given_up(FOR_AGE, store.drop([(1, old)], FOR_AGE))
         delay = max(1.0, min(LOOKS, age / 1e9 * OFTEN))
         self._ages = self._out.scheduler.call_later(delay, self._look_at_ages)
 

@@ -28,6 +28,7 @@ RESERVE: Final = 2  # chunks that letters leave to those of them that go to the 
 FULL_RETRY: Final = 1.0  # seconds, on a full disk
 FOR_BYTES: Final = "letters_bytes"
 FOR_THE_DISK: Final = "disk full"
+BY_HAND: Final = "dropped by the operator"
 
 
 class Going(NamedTuple):
@@ -139,10 +140,11 @@ class LetterStore:
             for part in self._leaving.missing(*stays)
         ]
 
-    def drop(self, ranges: Sequence[Range]) -> int:
+    def drop(self, ranges: Sequence[Range], why: str) -> int:
         """How many of these were letters."""
         found = [part for one in ranges for part in self.letters(*one)]
         for one in found:
+            self.log.trail.gone("", why, *one)
             self.log.ack(*one)
         if found:
             self.checkpoints.acked()
@@ -187,7 +189,7 @@ class LetterStore:
         chunks = self.log.chunks
         oldest = chunks[0] if len(chunks) > 1 and chunks[0].last <= self.log.durable else None
         if oldest is not None:
-            count = self.drop([(oldest.first, oldest.last)])
+            count = self.drop([(oldest.first, oldest.last)], FOR_THE_DISK)
             self.checkpoints.now()
             if count:
                 self._given_up(FOR_THE_DISK, count)

@@ -42,9 +42,11 @@ from walflow.wal.opening.survey import LEFTOVER, NUMBERED
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine
 from walflow.wal.slot_file import MARKS_SLOT, newest
 from walflow.wal.tools.inspect import Finding, Read, View, removed
+from walflow.wal.trail import MAGIC as TRAIL_MAGIC, NAME as TRAIL
 
 PIECE: Final = 8 << 20
-PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "consumers", "meta.tmp")  # nothing but a file will do
+PLAIN: Final = ("LOCK", "meta", "cursor", "marks", "arrivals", "trail", "consumers", "meta.tmp")  # of files
+MAGICS: Final = (MARKS_MAGIC, ARRIVALS_MAGIC, TRAIL_MAGIC)
 BROKEN: Final = (errno.EIO, errno.ENXIO, errno.EUCLEAN, errno.EBADMSG)  # it will not open later either
 
 
@@ -396,7 +398,7 @@ def _move_out(directory: Directory, target: Directory, log: bytes, names: list[s
     write_meta(target, log)
     if cursor and not os.path.lexists(target.file("cursor")):
         _copy(directory, target, "cursor", 2 * SLOT)
-    for name in (MARKS, ARRIVALS):  # without them events are sent or appended again
+    for name in (MARKS, ARRIVALS, TRAIL):  # without them events are sent or appended again
         if _is_of(directory, name, log) and not os.path.lexists(target.file(name)):
             _copy(directory, target, name, 2 * MARKS_SLOT)
     target.sync_names()
@@ -413,7 +415,7 @@ def _move_out(directory: Directory, target: Directory, log: bytes, names: list[s
 
 def _is_of(directory: Directory, name: str, log: bytes) -> bool:
     slots = [_begin(directory, name, MARKS_SLOT, offset) for offset in (0, MARKS_SLOT)]
-    return any(newest(log, [slot], magic) for slot in slots for magic in (MARKS_MAGIC, ARRIVALS_MAGIC))
+    return any(newest(log, [slot], magic) for slot in slots for magic in MAGICS)
 
 
 def _copy(source: Directory, target: Directory, name: str, size: int) -> None:

@@ -1,6 +1,6 @@
 """Skips events that no sink will ever accept. The log must not be in use; skipped events are kept and reported."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from walflow.errors import WalflowError
 from walflow.wal.chunk import Pages
@@ -9,8 +9,7 @@ from walflow.wal.directory import Directory
 from walflow.wal.log import Log
 from walflow.wal.quarantine import FOLDER, Gap, Quarantine, stem
 from walflow.wal.tools.inspect.walk import Read, RecordAt, unreported, walk
-
-REASON: Final = "skipped by the operator"
+from walflow.wal.trail import SKIPPED
 
 
 class NothingToSkip(WalflowError):
@@ -60,6 +59,7 @@ def skip(log: Log, first: int, last: int, by: str, read: Read = unreported) -> l
     # round it could leave events that are neither delivered nor kept.
     done = [_keep(log, aside, one, by) for one in skipped]
     for low, high in parts:
+        log.trail.gone("", SKIPPED, low, high)
         log.ack(low, high)
     checkpoint = log.checkpoint(force=True)
     assert checkpoint is not None, "no other thread works on this log"
@@ -70,7 +70,7 @@ def skip(log: Log, first: int, last: int, by: str, read: Read = unreported) -> l
 
 def _keep(log: Log, directory: Directory, one: Skipped, by: str) -> Skipped:
     file, offset, size, found = one.place
-    reason = f"{REASON}, {found.reason} before" if isinstance(found, Gap) else REASON
+    reason = f"{SKIPPED}, {found.reason} before" if isinstance(found, Gap) else SKIPPED
     gap = Gap(one.first, one.last, file, offset, size, reason)
     fd = log.disk.open(log.directory.file(file)) if file and size else None
     try:

@@ -1,6 +1,7 @@
 """What the next start would find in a directory, and which process uses it now."""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
@@ -18,6 +19,7 @@ from walflow.wal.opening.recovery import Found, recover
 from walflow.wal.opening.survey import NUMBERED
 from walflow.wal.slot_file import MARKS_SLOT, Stored, newest
 from walflow.wal.tools.inspect.onlooker import Onlooker
+from walflow.wal.trail import MAGIC as TRAIL_MAGIC, NAME as TRAIL, ToldRanges, tell
 
 TRIES: Final = 20  # a log in use drops chunks while they are being looked at
 NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
@@ -27,13 +29,14 @@ NOT_THERE: Final = "there is no log there; the path is the `path` of a `wal` in 
 class View(NamedTuple):
     """A directory as the next start would take it.
     `slots`: those of the cursor, None where one is not sound, or of another log.
-    `marks`: what single sinks have acked, by the name in the file."""
+    `marks`: what single sinks have acked, by the name in the file. `trail`: what is known of its positions."""
 
     directory: Directory
     found: Found
     slots: list[Slot | None]
     holder: str
     marks: Stored
+    trail: Sequence[ToldRanges]
     disk: Disk  # on which it is
 
     @property
@@ -69,6 +72,7 @@ def look(path: str, disk: Disk | None = None) -> View:
         directory = Directory(path, Onlooker(disk), gives_up=True)
         try:
             marked = _slots(directory, NAME, MARKS_SLOT)  # before the cursor, which knows what it says
+            trail = _slots(directory, TRAIL, MARKS_SLOT)
             slots = slot_bytes(directory)
             found = recover(directory)
         except Unusable:
@@ -81,9 +85,10 @@ def look(path: str, disk: Disk | None = None) -> View:
         if held_by and found.recovery.gaps and left > 1:  # rather deleted between two looks than lost: look again
             continue
         marks = newest(found.uuid, marked, MAGIC, partial(is_known, known=found.known))
+        told = tell(newest(found.uuid, trail, TRAIL_MAGIC))
         if held_by and found.skips:
             _as_it_runs(found)
-        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by, marks, disk)
+        return View(directory, found, [_slot(data, found.uuid) for data in slots], held_by, marks, told, disk)
     raise AssertionError("unreachable")
 
 
