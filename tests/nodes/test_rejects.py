@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, STRING, make
-from walflow.event import Block, Codec, Frames, StreamId
+from walflow.event import Block, Codec, Frames, Origin, StreamId
 from walflow.framing import LINES, MESSAGES, incoming
 from walflow.nodes.ports import Rejection
-from walflow.nodes.rejects import KEPT_BYTES, ErrPort
+from walflow.nodes.rejects import ERROR_META, KEPT_BYTES, REJECTED_TWICE, UNLINKED, ErrPort
 from walflow.receipt import Receipt
 
 
@@ -166,3 +166,64 @@ def test_each_reason_of_a_block_has_a_line_with_its_number_and_place() -> None:
     assert [(line["reason"], line["events"], line["position"]) for line in lines] == expected
     assert [(one.reason, one.events, one.position) for one in rejections] == expected
     assert rejected.value == 9
+
+
+class HeldLog:
+    """What it is told of events that are given up."""
+
+    path = "/log"
+    relaxed = False
+    next = 100
+    low = 0
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, int, str, str]] = []
+
+    def spans(self) -> Mapping[int, tuple[int, int]]:
+        return {}
+
+    def gave_up(self, first: int, last: int, name: str, reason: str) -> None:
+        self.told.append((first, last, name, reason))
+
+
+def test_a_log_is_told_what_is_rejected_for_good_before_it_is_acked() -> None:
+    world, log = World(), HeldLog()
+    acked: list[int] = []
+    receipt = Receipt(lambda _: acked.append(len(log.told)), 3)
+    block = Block(
+        StreamId("f::source", 1, 1),
+        Frames(b"1\n" * 3, 3, LINES),
+        JSON,
+        receipt,
+        ingest_ns=1,
+        meta={},
+        origin=Origin("log", 11, 19, 1, held_by=log),
+        positions=[11, 12, 19],
+    )
+    name = "f::sink"
+    rejected = world.metrics.counter("rejected_events_total")
+    with capture_logs():
+        ErrPort(name, None, rejected, structlog.get_logger()).take(block, ["a", "b", "c"])
+    assert log.told == [(11, 12, name, UNLINKED), (19, 19, name, UNLINKED)]
+    assert acked == [2]
+
+
+def test_of_a_rejected_error_record_too() -> None:
+    world, log = World(), HeldLog()
+    origin = Origin("log", 11, 11, 1, held_by=log)
+    block = Block(
+        StreamId("f::source", 1, 1),
+        Frames(b"1\n", 1, LINES),
+        JSON,
+        Receipt(lambda _: None, 1),
+        ingest_ns=1,
+        meta=ERROR_META,
+        origin=origin,
+    )
+    err = Taker(ack=True)
+    with capture_logs():
+        ErrPort("f::err", err, world.metrics.counter("rejected_events_total"), structlog.get_logger()).take(
+            block, ["a"]
+        )
+    assert log.told == [(11, 11, "f::err", REJECTED_TWICE)]
+    assert err.blocks == []

@@ -10,8 +10,11 @@ from tests.delivery.test_lane_rejects import fails_the_first
 from tests.delivery.test_lanes import FAN
 from walflow.contract import LetterAnswer
 from walflow.delivery.letters import POSITION, Letter, LetterBox, directory_of
-from walflow.delivery.letters.box import BUSY
+from walflow.delivery.letters.box import BUSY, FOR_AGE, FOR_EVENTS
+from walflow.delivery.letters.store import BY_HAND, FOR_THE_DISK
 from walflow.testing import MemoryDisk
+from walflow.wal.tools.inspect import look
+from walflow.wal.trail import DROPPED, GONE
 
 SINKS = ["near", "far"]
 CONFIG = '"lanes": "apart", "chunk_size": 65536, "max_chunks": 8'
@@ -279,6 +282,7 @@ def test_dropped_letters_are_gone() -> None:
     flow = Apart(FAN, SINKS, disk=disk)
     assert state(flow) == [1, 0, 0, 0]
     flow.close()
+    assert gone(flow, "/log/letters/far") == {BY_HAND: 2}
 
 
 def test_more_than_a_commit_at_once() -> None:
@@ -337,6 +341,8 @@ def test_beyond_their_number_the_oldest_are_given_up() -> None:
     flow.ack("far")
     assert flow.ids("far")[8:] == [6, 7, 8]
     flow.close()
+    assert gone(flow, "/log/letters/far") == {FOR_EVENTS: 5}
+    assert gone(flow, "/log") == {}
 
 
 def test_beyond_their_age_they_are_given_up() -> None:
@@ -353,6 +359,7 @@ def test_beyond_their_age_they_are_given_up() -> None:
     assert state(flow) == [1, 0, 0, 0]
     assert given_up(flow) == {"letters_age": 1}
     flow.close()
+    assert gone(flow, "/log/letters/far") == {FOR_AGE: 1}
 
 
 def test_full_letters_make_room_and_leave_room_for_what_goes_again() -> None:
@@ -378,6 +385,7 @@ def test_full_letters_make_room_and_leave_room_for_what_goes_again() -> None:
         flow.settle()
     assert flow.ids("far")[before:] == [*range(301 - kept, 301)]
     flow.close()
+    assert gone(flow, "/log/letters/far") == {DROPPED: 300 - kept}
 
 
 def no_room(call: str, path: str) -> int | None:
@@ -417,6 +425,7 @@ def test_a_full_disk_gives_up_what_cannot_be_kept_and_holds_up_nothing(before: i
     assert state(flow) == [0, 0, before + 1, 0]
     assert [flow.ids("far").count(number) for number in (*range(before), 11, 13)] == [2] * before + [1, 2]
     flow.close()
+    assert gone(flow, "/log") == {FOR_THE_DISK: 1}, "it never was a letter"
 
 
 def test_on_a_full_disk_the_oldest_file_makes_room() -> None:
@@ -437,18 +446,25 @@ def test_on_a_full_disk_the_oldest_file_makes_room() -> None:
     flow.settle()
     flow.ack("near")
     assert flow.lanes() == {"near": 0, "far": 0}
-    gone = given_up(flow)["disk full"]
-    assert 40 < gone < 70
-    assert state(flow) == [101 - gone, 0, 0, 0]
+    lost = given_up(flow)["disk full"]
+    assert 40 < lost < 70
+    assert state(flow) == [101 - lost, 0, 0, 0]
     retry(flow, 1, 9999)
     flow.ack("far")
     assert flow.ids("far")[-1] == 101
     flow.close()
+    assert gone(flow, "/log/letters/far") == {FOR_THE_DISK: lost}
 
 
 def given_up(flow: Apart) -> dict[str, float]:
     found = [one for one in flow.world.metrics if one.name == "wal_letters_given_up_total" and one.value]
     return {one.labels["reason"]: one.value for one in found}
+
+
+def gone(flow: Apart, log: str) -> dict[str, int]:
+    """What the trail of that log says is gone: events by reason."""
+    told = [one for one in look(log, flow.disk).trail if one.statement.what == GONE]
+    return {one.statement.more: sum(last - first + 1 for first, last in one.ranges) for one in told}
 
 
 @pytest.mark.parametrize("letters", ["true", "false"])

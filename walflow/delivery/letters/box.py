@@ -20,7 +20,7 @@ from walflow.delivery.known_arrivals import Arriving
 from walflow.delivery.letters.again import LetterSender
 from walflow.delivery.letters.letter import LETTER, POSITION, Letter, merged, without
 from walflow.delivery.letters.retry import READ_BYTES, LetterRetry
-from walflow.delivery.letters.store import BY_HAND, FOR_THE_DISK, Going, KeptLetter, LetterStore, options
+from walflow.delivery.letters.store import BY_HAND, FOR_BYTES, FOR_THE_DISK, Going, KeptLetter, LetterStore, options
 from walflow.delivery.log_events import CutRecord
 from walflow.delivery.tag import Tags
 from walflow.errors import DiskFull, FailStop, LettersShut, WalflowError
@@ -94,7 +94,7 @@ class LetterBox:
         self._kept = out.counter("wal_letters_kept_total", **labels)
         self._given_up_of = {
             why: out.counter("wal_letters_given_up_total", **labels, reason=why)
-            for why in ("letters_bytes", FOR_EVENTS, FOR_AGE, "disk full", TOO_LARGE)
+            for why in (FOR_BYTES, FOR_EVENTS, FOR_AGE, FOR_THE_DISK, TOO_LARGE)
         }
         out.gauge("wal_letters", lambda: self._store.kept if self._store else 0, **labels)
         out.gauge("wal_letters_going", lambda: self._store.going if self._store else 0, **labels)
