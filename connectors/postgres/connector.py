@@ -59,6 +59,12 @@ class Postgres(PoisonKey):
         description="Columns that tell rows apart. An event then replaces the row with the same values in them, and "
         "events keep their order. The table needs a unique index of these columns.",
     )
+    version: str = Field(
+        default="",
+        description="With `key`: a column that grows with each event of a key, as a time or a number. An event never "
+        "replaces a row with a higher one: it is acked and dropped. So an old event may come late, as a letter or by "
+        "a replay.",
+    )
     delete: str = Field(
         default="", description="With `key`: a member of the event; where it is true, the row of this key is deleted."
     )
@@ -94,10 +100,15 @@ class Postgres(PoisonKey):
             raise ValueError(f"`key` names {', '.join(missing)}, which is not among the columns")
         if self.delete and not self.key:
             raise ValueError("`delete` needs `key`: which row is to be deleted")
+        if self.version and not self.key:
+            raise ValueError("`version` needs `key`: of which row")
+        if self.version and (self.version not in names or self.version in self.key):
+            raise ValueError(f"`version` names {self.version}, which is not among the columns beside the key")
         return self
 
     def overwrites(self) -> bool:
-        return bool(self.key)
+        """A row that was deleted has no version any more: an older event would make it again."""
+        return bool(self.key) and (not self.version or bool(self.delete))
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = credentials_written(password=self.password)
@@ -134,6 +145,7 @@ class Postgres(PoisonKey):
             self.table_schema,
             self._columns(),
             tuple(self.key),
+            self.version,
             create=self.create,
             add_columns=self.add_columns,
         )

@@ -36,12 +36,14 @@ GROUP BY i.indexrelid
 @dataclass(frozen=True, slots=True)
 class WantedTable:
     """What the flow says of it. `schema` "": the first of the search path that has it. `key`: columns that tell rows
-    apart; with it, an event replaces the row of the same key. `create`: makes it, and `add_columns` what it lacks."""
+    apart; with it, an event replaces the row of the same key, if the row's `version` is no higher. `create`: makes
+    it, and `add_columns` what it lacks."""
 
     name: str
     schema: str = ""
     columns: Sequence[Column] = WHOLE
     key: Sequence[str] = ()
+    version: str = ""
     create: bool = False
     add_columns: bool = False
 

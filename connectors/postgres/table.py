@@ -211,7 +211,8 @@ class PostgresTable:
         )
 
     async def _merge(self, rows: RowsOf) -> None:
-        """Of the rows with one key, the last one counts."""
+        """Of the rows with one key, the last one counts. Where they have versions, that is the last of those with the
+        highest one, and it counts if the row that is there has no higher one."""
         connection, table = self._server.connection, rows.table.shown
         names = ", ".join(map(quoted, self._names))
         keys = ", ".join(map(quoted, self._wanted.key))
@@ -219,19 +220,29 @@ class PostgresTable:
         changed = ", ".join(
             f"{quoted(name)} = excluded.{quoted(name)}" for name in self._names if name not in self._wanted.key
         )
+        order, no_older, newer = "walflow_number DESC", "", ""
+        if self._wanted.version:
+            version = quoted(self._wanted.version)
+            order = f"{version} DESC NULLS LAST, {order}"
+            no_older = f" AND (t.{version} IS NULL OR last.{version} >= t.{version})"
+            newer = f" WHERE t.{version} IS NULL OR excluded.{version} >= t.{version}"
         await connection.execute(
             f"DROP TABLE IF EXISTS pg_temp.walflow_rows; CREATE TEMP TABLE walflow_rows ON COMMIT DROP AS "
             f"SELECT 0::bigint AS walflow_number, false AS walflow_gone, {names} FROM {table} WITH NO DATA"
         )
         data = b"".join(b"%d\t%b\n" % one for one in zip(rows.numbers, rows.lines, strict=True))
         await self._copy(None, "walflow_rows", ["walflow_number", "walflow_gone", *self._names], data)
-        last = await connection.fetchval(
-            f"WITH last AS (SELECT DISTINCT ON ({keys}) * FROM pg_temp.walflow_rows ORDER BY {keys}, walflow_number "
-            f"DESC), gone AS (DELETE FROM {table} t USING last WHERE last.walflow_gone AND {same}), put AS (INSERT "
-            f"INTO {table} ({names}) SELECT {names} FROM last WHERE NOT walflow_gone ON CONFLICT ({keys}) DO "
-            f"{f'UPDATE SET {changed}' if changed else 'NOTHING'}) SELECT count(*) FROM last"
+        # what its version keeps out counts as superseded
+        counted = "put) + (SELECT count(*) FROM last WHERE walflow_gone" if newer else "last"
+        taken = await connection.fetchval(
+            f"WITH last AS (SELECT DISTINCT ON ({keys}) * FROM pg_temp.walflow_rows ORDER BY {keys}, {order}), "
+            f"gone AS (DELETE FROM {table} t USING last WHERE last.walflow_gone AND {same}{no_older}), "
+            f"put AS (INSERT INTO {table} AS t ({names}) SELECT {names} FROM last WHERE NOT walflow_gone "
+            f"ON CONFLICT ({keys}) DO "
+            f"{f'UPDATE SET {changed}{newer}' if changed else 'NOTHING'} RETURNING 1) "
+            f"SELECT (SELECT count(*) FROM {counted})"
         )
-        self.superseded += len(rows.numbers) - last
+        self.superseded += len(rows.numbers) - taken
 
     # the transaction, and the frontier's row
 

@@ -50,21 +50,21 @@ def test_they_are_listed_shown_and_exported(tmp_path: Path, daemon: Daemon) -> N
 def test_what_a_script_does_not_mend_stays(tmp_path: Path, daemon: Daemon) -> None:
     done = letters(tmp_path, "retry", "--script", "mend.tremor", "--yes")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == "2 were delivered, 1 stay"
+    assert done.stdout.splitlines()[-1] == "2 delivered, 1 not mended"
     assert "mend.tremor:4:35" in done.stderr, "where it fails for the one that stays"
     assert rows(tmp_path) == {(0, 1): 1, (1, 25): 1, (2, 35): 1}
     (tmp_path / "none.tremor").write_text("drop")
     done = letters(tmp_path, "retry", "--script", "none.tremor", "--yes")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "1 stay")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "1 not mended")
     assert "1 stay: the script drops it" in done.stderr
     (tmp_path / "null.tremor").write_text("let event.amount = 0; event")
     done = letters(tmp_path, "retry", "--number", "3", "--script", "null.tremor", "--yes")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 were delivered")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 delivered")
 
 
 def test_what_is_rejected_again_is_a_letter_again(tmp_path: Path, daemon: Daemon) -> None:
     done = letters(tmp_path, "retry", "--number", "1-2", "--yes")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "2 were rejected again")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "2 rejected again")
     exported = [json.loads(line) for line in letters(tmp_path, "export").stdout.splitlines()]
     assert [(one["position"], one["tries"]) for one in exported] == [(4, 1), (2, 2), (3, 2)]
 
@@ -72,10 +72,32 @@ def test_what_is_rejected_again_is_a_letter_again(tmp_path: Path, daemon: Daemon
 def test_they_are_dropped(tmp_path: Path, daemon: Daemon) -> None:
     assert "nothing was changed" in letters(tmp_path, "drop", "--dry-run").stdout
     done = letters(tmp_path, "drop", "--number", "1", "--number", "3", "--yes")
-    assert (done.returncode, done.stdout) == (0, "2 letters of db are dropped\n2 letters were dropped\n")
+    assert (done.returncode, done.stdout) == (0, "2 letters of db to drop\n2 dropped\n")
     assert daemon.terminate() == 0
     (one,) = letters(tmp_path, "export").stdout.splitlines()
     assert json.loads(one)["number"] == 2
+
+
+def test_where_no_daemon_has_them_they_are_dropped_without_one(tmp_path: Path, daemon: Daemon) -> None:
+    """None runs, or its flow has no such sink any more. Nothing that was dropped comes back."""
+    assert daemon.terminate() == 0
+    done = letters(tmp_path, "drop", "--number", "1", "--yes")
+    assert (done.returncode, done.stdout) == (0, "1 letter of db to drop\n1 dropped\n")
+    flow = tmp_path / "flow.troy"
+    before = flow.read_text()
+    flow.write_text(flow_of("tcp -> log -> null", tcp=TCP, log=plain("wal", path="log"), null=plain("null")))
+    with running(flow, tmp_path, admin=admin_of(tmp_path)) as other:
+        done = letters(tmp_path, "drop", "--number", "2-2", "--yes")
+        assert (done.returncode, done.stdout) == (0, "1 letter of db to drop\n1 dropped\n")
+        assert other.terminate() == 0
+    flow.write_text(before)
+    with running(flow, tmp_path, admin=admin_of(tmp_path)) as again:
+        assert [json.loads(one)["number"] for one in letters(tmp_path, "export").stdout.splitlines()] == [3]
+        done = letters(tmp_path, "drop", "--yes")
+        assert (done.returncode, done.stdout) == (0, "1 letter of db to drop\n1 dropped\n"), "the daemon does it"
+        assert again.terminate() == 0
+    assert letters(tmp_path, "list").stdout == "no letters\n"
+    assert rows(tmp_path) == {(0, 1): 1}
 
 
 def test_what_is_wrong_is_one_line_and_a_code(tmp_path: Path, daemon: Daemon) -> None:

@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bench.postgres_peer import PostgresPeer, running_postgres
 from connectors.postgres.named import NamedRow
@@ -14,6 +15,7 @@ from connectors.postgres.server import PostgresServer
 from connectors.postgres.table import PostgresRow, PostgresTable
 from connectors.postgres.text import TableColumn, cell, json_lines
 from tests.connectors.postgres import needs_postgres
+from tests.examples import examples
 from walflow import Inlet, Outlet
 from walflow.event import Frames, Framing
 from walflow.framing import LENGTH_PREFIXED, LINES
@@ -205,6 +207,47 @@ def test_with_a_key_the_last_event_counts(peer: PostgresPeer) -> None:
         4: "gone is true or false, and says whether the row is to be deleted",
     }
     assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(1, "c"), (3, "again")]
+
+
+VERSIONED = WantedTable(
+    "t", columns=columns_of({"id": "id::int", "v": "v", "at": "at::int"}), key=("id",), version="at", create=True
+)
+EVENTS = st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 4)), min_size=1, max_size=12)
+
+
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(EVENTS, min_size=1, max_size=4))
+def test_with_a_version_the_newest_event_counts_in_whatever_order_they_come(
+    peer: PostgresPeer, transactions: list[list[tuple[int, int | None]]]
+) -> None:
+    peer.sql("DROP TABLE IF EXISTS t")
+    table = table_of(peer, VERSIONED)
+    left: dict[int, tuple[int | None, str]] = {}
+    kept = stays = number = 0
+    for events in transactions:
+        rows: list[object] = []
+        for id, at in events:
+            number += 1
+            rows.append({"id": id, "v": str(number), "at": at})
+        assert stored(table, rows) == {}
+        kept += len(rows) - table.superseded
+        before = dict(left)
+        for one in rows:
+            id, v, at = one["id"], one["v"], one["at"]  # type: ignore[index]
+            if id not in left or left[id][0] is None or (at is not None and at >= (left[id][0] or 0)):
+                left[id] = at, v
+        stays += sum(before.get(id) != now for id, now in left.items())
+    expected = [(id, v, at) for id, (at, v) in sorted(left.items())]
+    assert peer.sql("SELECT id, v, at FROM t ORDER BY id") == expected
+    assert kept == stays, "what left no row is superseded"
+
+
+def test_with_a_version_a_row_is_deleted_by_a_newer_event_alone(peer: PostgresPeer) -> None:
+    table = table_of(peer, VERSIONED, "gone")
+    assert stored(table, [{"id": id, "v": "new", "at": 5} for id in (1, 2, 3)]) == {}
+    events = [{"id": 1, "at": 4, "gone": True}, {"id": 2, "at": 5, "gone": True}, {"id": 3, "v": "old", "at": 4}]
+    assert stored(table, events) == {}
+    assert peer.sql("SELECT id, v FROM t ORDER BY id") == [(1, "new"), (3, "new")]
 
 
 def test_events_name_their_tables(peer: PostgresPeer) -> None:

@@ -86,7 +86,7 @@ def test_a_bad_deploy_is_mended_at_three_in_the_morning(tmp_path: Path) -> None:
         assert "the script mends 41,203\n" in tried.stdout
         assert '  1: {"id":0,"amount":"0,5"}\n     {"id":0,"amount":5}\n' in tried.stdout
         done = letters(tmp_path, "retry", "--script", "mend.tremor", "--yes")
-        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "41,203 were delivered"), done
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "41,203 delivered"), done
         assert letters(tmp_path, "list").stdout == "no letters\n"
         assert daemon.terminate() == 0
     expected = [(n, n * 10 + 5 if n < bad else n) for n in range(events)]

@@ -3,6 +3,8 @@
 import json
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,6 +23,7 @@ from tests.connectors.pgbouncer import needs_pgbouncer, pooled
 from tests.connectors.postgres import needs_postgres
 from tests.flows.builder import TCP, flow_of, lines_out, plain
 from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, running, wait_until
+from walflow.exit_codes import EX_USAGE
 
 pytestmark = [needs_postgres, pytest.mark.test]
 
@@ -286,6 +289,41 @@ def test_with_a_key_no_later_row_passes_a_refused_one(tmp_path: Path, peer: Post
             stored(peer, [15])
             assert daemon.terminate() == 0
     assert [json.loads(body)["event"]["n"] for body in letters.bodies] == [13]
+
+
+@pytest.mark.parametrize("version", ["", "at"])
+def test_a_letter_that_goes_again_replaces_no_newer_row_that_has_a_version(
+    tmp_path: Path, peer: PostgresPeer, version: str
+) -> None:
+    peer.sql("CREATE TABLE events (id int PRIMARY KEY, at int, n int CHECK (n <> 13))")
+    columns, admin = {"id": "id", "at": "at", "n": "n"}, f"unix:{tmp_path}/admin"
+    db = plain("postgres", dsn=peer.dsn, columns=columns, key=["id"], version=version)
+    (tmp_path / "flow.troy").write_text(flow_of("tcp -> log -> db", tcp=TCP, log=LOG, db=db))
+    (tmp_path / "mend.tremor").write_text("let event.n = 14; event")
+    command = [sys.executable, "-m", "walflow", "letters", "retry", "log", "--script", "mend.tremor", "--yes"]
+    with running(tmp_path / "flow.troy", tmp_path, admin=admin) as daemon:
+        client = Client(daemon.port())
+        client.send(b'{"id":1,"at":1,"n":13}\n')
+        wait_until((tmp_path / "log/letters/db").exists, "a letter")
+        client.send(b'{"id":1,"at":2,"n":20}\n')
+        client.close()
+        stored(peer, [20])
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"WALFLOW_ADMIN": admin},
+            timeout=100,
+        )
+        if version:
+            assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 delivered"), done
+            assert rows(peer) == Counter([20])
+        else:
+            assert done.returncode == EX_USAGE
+            assert "--overwrite sends all the same" in done.stderr
+        assert daemon.terminate() == 0
 
 
 @pytest.mark.parametrize("key", [[], ["n"]])

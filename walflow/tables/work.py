@@ -36,7 +36,9 @@ TABLE_FAMILIES: Final[Families] = {
         ("code",),
     ),
     "superseded_rows_total": Family(
-        "counter", "Events that left no row: with `key`, a later one of the same transaction replaced or deleted it."
+        "counter",
+        "Events that left no row: with `key`, a later one of the same transaction replaced or deleted it, or the "
+        "row has a higher `version`.",
     ),
     "lost_rows_total": Family(
         "counter",

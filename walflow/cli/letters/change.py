@@ -1,9 +1,10 @@
-"""`walflow letters retry` and `drop`: the daemon does it, which has the log."""
+"""`walflow letters retry` and `drop`: the daemon does it, which has the log. Letters that no daemon has are dropped
+without one."""
 
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -45,7 +46,10 @@ def retry(
     ] = None,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Also where an old event may replace a newer one: a table with a key.")
+        bool,
+        typer.Option(
+            "--overwrite", help="Also where an old event may replace a newer one: a table with a key and no version."
+        ),
     ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until each has an outcome.")] = True,
     dry_run: DryRun = False,
@@ -76,7 +80,7 @@ def retry(
             return
         known = _known(client, str(path), counts)
         _check_overwrites(known, overwrite=overwrite)
-        _say_what(counts, "go to their sink again" if mender is None else f"go through {script} to their sink again")
+        _say_what(counts, "to send again" if mender is None else f"to send again through {script}")
         if dry_run and mender is not None:
             _show_mended(str(path), chosen, mender)
         if not agreed(typer.echo, dry_run=dry_run, yes=yes):
@@ -87,7 +91,7 @@ def retry(
     delivered = sum(after[name].delivered - before[name].delivered for name in counts)
     rejected = sum(after[name].rejected - before[name].rejected for name in counts)
     going = sum(one.going for one in after.values())
-    parts = {"were delivered": delivered, "were rejected again": rejected, "are on their way": going, "stay": stay}
+    parts = {"delivered": delivered, "rejected again": rejected, "on the way": going, "not mended": stay}
     typer.echo(", ".join(f"{count:,} {what}" for what, count in parts.items() if count) or "none was sent")
     if rejected or stay:
         raise typer.Exit(EX_FINDINGS)
@@ -105,10 +109,15 @@ def drop(
 ) -> None:
     """Drop letters. `walflow letters export` keeps a copy of them.
 
-    The daemon must run, and know that it is you: --admin unix:/path, or --admin-token-file.
+    A daemon that has them must know that it is you: --admin unix:/path, or --admin-token-file. Letters that none has
+    (none runs, or its flow does not have the sink any more) are dropped at once.
 
     Exit codes: 0; 69 no daemon with this log answers; 74 there is no log.
     """
+    from walflow.delivery.letters import ranges_of
+    from walflow.delivery.letters.outside import drop_letters
+    from walflow.wal.tools.inspect import holder
+
     client = AdminClient(admin, admin_token_file)
     chosen = choice(sink, reason, numbers)
     with told(), answered():
@@ -116,14 +125,18 @@ def drop(
         if not counts:
             typer.echo("no letters")
             return
-        _known(client, str(path), counts)
-        _say_what(counts, "are dropped")
+        free = {name for name in counts if not holder(directory(str(path), name))}
+        _known(client, str(path), counts.keys() - free)
+        _say_what(counts, "to drop")
         if not agreed(typer.echo, dry_run=dry_run, yes=yes):
             return
         count = 0
         for batch in _batches(str(path), chosen, upto, None):
-            count += _asked(client, str(path), batch, "drop")
-    typer.echo(f"{count:,} letters were dropped")
+            if batch.sink in free:
+                count += drop_letters(directory(str(path), batch.sink), ranges_of(batch.numbers))
+            else:
+                count += _asked(client, str(path), batch, "drop")
+    typer.echo(f"{count:,} dropped")
 
 
 class _Batch(NamedTuple):
@@ -152,8 +165,10 @@ def _letters(path: str, chosen: Choice) -> "Iterator[SeenLetter]":
             yield one
 
 
-def _known(client: AdminClient, path: str, sinks: Counter[str]) -> "dict[str, LettersOf]":
+def _known(client: AdminClient, path: str, sinks: Collection[str]) -> "dict[str, LettersOf]":
     """What the daemon says of these sinks."""
+    if not sinks:
+        return {}
     import msgspec
 
     from walflow.admin.letters import LettersOf

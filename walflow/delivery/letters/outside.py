@@ -1,7 +1,8 @@
-"""Reads the letters of a log beside the process that uses it. Nothing is written and no lock is taken."""
+"""The letters of a log for the command line. They are read beside the process that uses the log: nothing is written
+and no lock is taken. They are dropped where no process has them."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -9,10 +10,12 @@ from msgspec import MsgspecError
 
 from walflow.delivery.letters.box import DIRECTORY
 from walflow.delivery.letters.letter import LETTER, POSITION, Letter
+from walflow.delivery.letters.store import BY_HAND
 from walflow.delivery.tag import Tags
 from walflow.errors import WalflowError
 from walflow.event import Codec, codec_at
-from walflow.wal import Gap, Record
+from walflow.positions import Range
+from walflow.wal import Gap, Log, LogOptions, Record
 from walflow.wal.tools.inspect import acked_by_cursor, look, records
 from walflow.world import disk
 
@@ -52,6 +55,22 @@ def sinks_with_letters(path: str) -> Mapping[str, str]:
     except FileNotFoundError:
         return {}
     return {unquote(name): os.path.join(folder, name) for name in names}
+
+
+def drop_letters(path: str, ranges: Sequence[Range]) -> int:
+    """Drops those of these numbers that are there, and returns how many they were. Raises DirectoryLocked if a daemon
+    has them, Unusable if their log does not open."""
+    log = Log(LogOptions(path))
+    try:
+        found = [part for one in ranges for part in log.unacked(one[0], min(one[1], log.durable))]
+        for one in found:
+            log.trail.gone("", BY_HAND, *one)
+            log.ack(*one)
+    finally:
+        log.close()
+    if log.failure is not None:
+        raise log.failure
+    return sum(last - first + 1 for first, last in found)
 
 
 def seen_letters(sink: str, path: str) -> Iterator[SeenLetter | LetterGap]:
