@@ -24,6 +24,7 @@ class Package(NamedTuple):
     program: str
     needs: tuple[str, ...]
     version: str  # the option that prints it and does no more
+    go: str = ""  # where Debian's is too old: its module for `go install`
 
     @property
     def place(self) -> Path:
@@ -31,12 +32,26 @@ class Package(NamedTuple):
 
 
 RSYSLOG: Final = Package(
-    "rsyslog", "rsyslogd", ("rsyslog", "rsyslog-openssl", "libestr0", "libfastjson4", "liblognorm5"), "-v"
+    "rsyslog",
+    "rsyslogd",
+    ("rsyslog", "rsyslog-openssl", "rsyslog-relp", "librelp0", "libestr0", "libfastjson4", "liblognorm5"),
+    "-v",
 )
 SYSLOG_NG: Final = Package(
     "syslog-ng",
     "syslog-ng",
-    ("syslog-ng-core", "libivykis0", "libnet1", "libpcre3", "libwrap0", "libjson-c5", "libglib2.0-0", "libcap2"),
+    (
+        "syslog-ng-core",
+        "syslog-ng-mod-http",
+        "libcurl4",
+        "libivykis0",
+        "libnet1",
+        "libpcre3",
+        "libwrap0",
+        "libjson-c5",
+        "libglib2.0-0",
+        "libcap2",
+    ),
     "--version",
 )
 REDIS: Final = Package(
@@ -46,6 +61,9 @@ REDIS: Final = Package(
     "--version",
 )
 PROMETHEUS: Final = Package("prometheus", "promtool", ("prometheus",), "--version")
+NATS: Final = Package(
+    "nats-server", "nats-server", (), "--version", go="github.com/nats-io/nats-server/v2@v2.12.1"
+)  # Debian's 2.9 has no `sync_interval: always`
 
 
 @functools.cache
@@ -61,7 +79,8 @@ def program(package: Package) -> Path | None:
 def absent(package: Package) -> str | None:
     if program(package) is not None:
         return None
-    return f"no {package.program}: `make {package.name}`, or sudo apt-get install {package.needs[0]}"
+    other = f"go install {package.go}" if package.go else f"sudo apt-get install {package.needs[0]}"
+    return f"no {package.program}: `make {package.name}`, or {other}"
 
 
 def version(package: Package) -> str | None:
@@ -83,15 +102,24 @@ def libraries(package: Package) -> list[Path]:
 
 def fetch(package: Package) -> None:
     """As root the package lists too, where there are none that know it."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+    if not package.go and (shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None):
         return
     package.place.mkdir(parents=True, exist_ok=True)
+    if package.go:
+        _build(package)
+        return
     if not _download(package) and os.geteuid() == 0:
         _quietly(["apt-get", "update"], package.place)
         _download(package)
     for archive in package.place.glob("*.deb"):
         _quietly(["dpkg-deb", "--extract", str(archive), str(package.place)], package.place)
         archive.unlink()
+
+
+def _build(package: Package) -> None:
+    places = os.environ | {"GOBIN": str(package.place / "usr/bin")}
+    if shutil.which("go") is not None:
+        subprocess.run(["go", "install", package.go], env=places, capture_output=True, check=False)
 
 
 def _download(package: Package) -> bool:
@@ -111,7 +139,7 @@ def _version(package: Package, found: Path) -> str | None:
 
 
 def main(name: str, said: Callable[[str], object] = print) -> None:
-    package = {one.name: one for one in (RSYSLOG, SYSLOG_NG, REDIS, PROMETHEUS)}[name]
+    package = {one.name: one for one in (RSYSLOG, SYSLOG_NG, REDIS, PROMETHEUS, NATS)}[name]
     if program(package) is None:
         said(f"fetching {package.program}")
         fetch(package)

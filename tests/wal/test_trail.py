@@ -79,6 +79,44 @@ def test_of_a_log_that_is_older_than_its_trail_a_sink_is_linked_then_or_earlier(
     log.close()
 
 
+def test_a_sink_may_be_linked_later_than_a_flow_ran() -> None:
+    """The log is older than what is known of its sinks, though not than its trail."""
+    disk = MemoryDisk()
+    log = Log(LogOptions("/log", 1024, 64), disk)
+    log.trail.runs("one", "1.0", 0)
+    put(log, EVENT)
+    log.close()
+    log = opened(disk)
+    assert told(log, SINK) == {Statement(SINK, "near", UNSURE): [(1, OPEN)]}
+    log.close()
+
+
+def test_what_a_log_lost_was_for_no_sink() -> None:
+    """A sink that was linked behind its end is linked at its end, and nothing is forgotten."""
+    disk = MemoryDisk()
+    opened(disk, "near").close()
+    before = disk.snapshot()
+    log = opened(disk, "near")
+    put(log, EVENT, EVENT)
+    log.ack(1, 2)
+    log.close()
+    log = opened(disk, "near", "far")
+    known = [(one.statement, one.since_ns) for one in log.trail.told()]
+    log.close()
+    log = opened(MemoryDisk({**before, FILE: disk.content(FILE)}), "near", "far")
+    assert sorted((one.statement, one.since_ns) for one in log.trail.told()) == sorted(known)
+    assert told(log, SINK) == {Statement(SINK, "near"): [(1, OPEN)], Statement(SINK, "far"): [(1, OPEN)]}
+    assert [one.holds for one in log.trail.told()] == [True] * 3
+    log.close()
+
+
+def test_it_leaves_no_descriptor() -> None:
+    disk = MemoryDisk()
+    for _ in range(3):
+        opened(disk).close()
+        assert disk.open_files() == 0
+
+
 def test_a_flow_ends_with_the_first_run_of_another_one() -> None:
     disk = MemoryDisk()
     for flow, events in (("one", 2), ("one", 1), ("two", 3), ("one", 1), ("three", 0)):

@@ -175,6 +175,9 @@ class MemoryDisk:
     def content(self, path: str) -> bytes:
         return bytes(self.inodes[path].data or b"")
 
+    def open_files(self) -> int:
+        return len(self._fds)
+
     def snapshot(self) -> dict[str, Kept]:
         """As a process would find it now."""
         return {path: Kept(_frozen(inode.data), inode.number) for path, inode in self.inodes.items()}

@@ -1,0 +1,9 @@
+"""Those that are compared."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from bench.crash.nats import Nats
+from bench.crash.systems import Rsyslog, SyslogNg, System, Walflow
+
+SYSTEMS: Final[Sequence[System]] = (Walflow(), Rsyslog(), SyslogNg(), Nats())

@@ -1,0 +1,123 @@
+"""One system, one fault: a row."""
+
+import asyncio
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from bench.crash.ends import load
+from bench.crash.faults import FAULTS, FULL, place_for, used_mb
+from bench.crash.ledger import Ledger, Row
+from bench.crash.systems import System
+from bench.processes import peak_rss_mb
+from demo.server import free_port
+
+RATE: Final = 1_000  # events a second
+EVENTS: Final = 12_000
+STARTS_WITHIN: Final = 20.0
+SETTLES_WITHIN: Final = 90.0  # all that was acked is there, or nothing more comes
+QUIET: Final = 30.0  # seconds without anything new: longer than any system waits before it tries again
+
+
+class SystemUnderTest:
+    """walflow.bench.crash.faults.Running"""
+
+    def __init__(self, system: System, directory: Path, ledger: Ledger) -> None:
+        self._system = system
+        self._directory = directory
+        self._ledger = ledger
+        self.port, self._to = free_port(), free_port()
+        self.receiver = system.receiver(ledger, self._to, self.port)
+        self._output = directory.with_name(f"{directory.name}.out")  # not on its disk
+        self._process: subprocess.Popen[bytes] | None = None
+        self.rss_mb = 0.0
+        self.disk_mb = 0.0
+
+    async def start(self) -> None:
+        process = self._spawned()
+        deadline = time.monotonic() + STARTS_WITHIN
+        while not _listens(self.port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise ChildProcessError(f"{self._system.name} does not start: {self._said()}")
+            await asyncio.sleep(0.02)
+
+    def _spawned(self) -> "subprocess.Popen[bytes]":
+        ready = self._system.ready(self._directory, self.port, self._to)
+        with self._output.open("ab") as out:
+            self._process = subprocess.Popen(
+                ready.command, cwd=self._directory, env=ready.environment, stdout=out, stderr=out, process_group=0
+            )
+        return self._process
+
+    def _said(self) -> str:
+        return self._output.read_text(errors="replace")[-600:]
+
+    def end(self) -> None:
+        with suppress(ProcessLookupError, AssertionError):
+            self.signal(signal.SIGCONT)
+        self.kill()
+        self._output.unlink(missing_ok=True)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def begins(self) -> None:
+        self._ledger.began = self._ledger.began or time.monotonic()
+
+    def heals(self) -> None:
+        self._ledger.healed = time.monotonic()
+
+    async def watch(self) -> None:
+        while True:
+            self.disk_mb = max(self.disk_mb, used_mb(self._directory))
+            if self._process is not None:
+                with suppress(OSError, StopIteration):
+                    self.rss_mb = max(self.rss_mb, peak_rss_mb(self._process.pid))
+            await asyncio.sleep(0.25)
+
+
+def _listens(port: int) -> bool:
+    return f":{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
+
+
+async def one(system: System, fault: str) -> Row:
+    """Raises PermissionError where the fault needs root, ChildProcessError where the system does not start."""
+    with place_for(fault) as directory:
+        ledger = Ledger()
+        run = SystemUnderTest(system, directory, ledger)
+        await run.receiver.start()
+        watching = asyncio.ensure_future(run.watch())
+        try:
+            await run.start()
+            deadline = time.monotonic() + SETTLES_WITHIN + (EVENTS / RATE) + (30 if fault == FULL else 0)
+            events = EVENTS * (4 if fault == FULL else 1)
+            sending = asyncio.ensure_future(
+                load(system.client(run.port), ledger, events, RATE, lambda: time.monotonic() > deadline)
+            )
+            await FAULTS[fault](run)
+            await sending
+            await _settled(ledger)
+            kept = system.has_kept(directory)
+        finally:
+            watching.cancel()
+            run.end()
+            await run.receiver.stop()
+        row = ledger.row(system.name, fault, kept)
+        return row._replace(rss_mb=round(run.rss_mb), disk_mb=round(run.disk_mb, 1))
+
+
+async def _settled(ledger: Ledger) -> None:
+    deadline = time.monotonic() + SETTLES_WITHIN
+    while time.monotonic() < min(  # noqa: ASYNC110  # for time: what comes twice, and what may come yet
+        deadline, max(ledger.news[-1], ledger.healed) + (QUIET if ledger.missing else 1.0)
+    ):
+        await asyncio.sleep(0.1)

@@ -1,0 +1,94 @@
+"""The crash benchmark: its ledger tells lost from late and twice from once; and our own row."""
+
+import asyncio
+import time
+
+import pytest
+
+from bench.crash.ends import HttpReceiver, RelpReceiver, relp
+from bench.crash.events import event, numbers
+from bench.crash.ledger import POISON, Ledger
+from bench.crash.report import markdown
+from bench.crash.run import one
+from bench.crash.systems import Walflow
+from demo.server import free_port
+
+
+def test_an_event_is_known_within_a_line_of_syslog_and_an_altered_one_is_seen() -> None:
+    line = b"<13>Jan  1 00:00:00 host bench: " + event(7) + b"\n" + event(8).replace(b"abc", b"abd")
+    assert numbers(line) == [(7, True), (8, False)]
+    assert numbers(event(9)[:-1]) == []
+
+
+def test_the_ledger_tells_what_is_lost_twice_late_and_out_of_order() -> None:
+    ledger = Ledger()
+    ledger.sent.update([*range(6), 2])
+    ledger.acked.update(range(5))
+    ledger.began = ledger.healed = time.monotonic()
+    ledger.came([(0, True), (3, True), (2, True), (2, True), (5, True), (5, False)])
+    row = ledger.row("a system", "a fault", "")
+    assert (row.acked, row.lost, row.twice, row.sent_twice, row.disordered, row.altered) == (5, 2, 2, 1, 1, 1)
+    assert row.again_s is not None
+    assert "| a fault | a system | 5 | 2 | 2 (1 of them sent twice) | 1 | 1 |" in markdown([row])
+
+
+def test_an_event_that_is_refused_is_not_lost_and_the_row_says_what_became_of_it() -> None:
+    ledger = Ledger()
+    ledger.acked.update([POISON])
+    ledger.refuse(POISON)
+    ledger.last_try -= 60
+    assert ledger.row("a", "b", "kept as a letter")[4::7][0] == 0
+    assert ledger.row("a", "b", "kept as a letter").refused == "tried once, kept as a letter"
+    assert ledger.row("a", "b", "").refused == "tried once, then dropped"
+    ledger.refuse(POISON)
+    assert ledger.row("a", "b", "").refused == "tried 2 times, and on"
+
+
+def test_repeats_show_the_worst() -> None:
+    ledger = Ledger()
+    ledger.began = time.monotonic()
+    good, bad = ledger.row("a", "b", ""), ledger.row("a", "b", "")._replace(lost=3, again_s=None, still_s=9.0)
+    assert "| 0 | 0-3 | 0 | 0 | 0 | 9.0 | never |" in markdown([good, bad])
+
+
+@pytest.mark.parametrize("kind", [HttpReceiver, RelpReceiver])
+async def test_a_receiver_takes_is_busy_refuses_hangs_and_is_down(kind: type[HttpReceiver | RelpReceiver]) -> None:
+    receiver = kind(Ledger(), free_port())
+    await receiver.start()
+    receiver.poison = True
+
+    async def answer(number: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
+        body = event(number)
+        request = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        writer.write(request if kind is HttpReceiver else relp(1, "syslog", body))
+        said = await reader.read(100)
+        writer.close()
+        return said
+
+    assert b"200 OK" in await answer(1)
+    assert b"refused" in await answer(POISON) or b"400" in await answer(POISON)
+    await receiver.becomes("busy")
+    assert b"500" in await answer(2)
+    await receiver.becomes("hung")
+    waiting = asyncio.ensure_future(answer(3))
+    await asyncio.sleep(0)
+    await receiver.becomes("well")
+    assert b"200 OK" in await waiting
+    await receiver.becomes("down")
+    with pytest.raises(OSError, match=r"refused|Connect call failed"):
+        await answer(4)
+    assert set(receiver.ledger.got) == {1, 3}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "fault",
+    ["kill -9, three times", "kill -9 while the receiver is away", "500 to everything for 5 s", "poison event"],
+)
+def test_our_own_row(fault: str) -> None:
+    row = asyncio.run(one(Walflow(), fault))
+    assert (row.sent, row.acked, row.lost, row.altered) == (12_000, 12_000, 0, 0)
+    assert row.again_s is not None
+    if fault == "poison event":
+        assert row.refused.endswith("kept as a letter")
