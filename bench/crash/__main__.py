@@ -30,6 +30,9 @@ def main(
         for name in FAULTS:
             if fault and not any(word in name for word in fault):
                 continue
+            if (reason := system.leaves_out.get(name)) is not None:
+                typer.echo(f"{system.name}, {name}: left out: {reason}")
+                continue
             for _ in range(repeats):
                 try:
                     row = asyncio.run(one(system, name))

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from bench.crash.kafka import Kafka
 from bench.crash.nats import Nats
+from bench.crash.otel import Otel
 from bench.crash.systems import Rsyslog, SyslogNg, System, Walflow
 
-SYSTEMS: Final[Sequence[System]] = (Walflow(), Rsyslog(), SyslogNg(), Nats())
+SYSTEMS: Final[Sequence[System]] = (Walflow(), Rsyslog(), SyslogNg(), Nats(), Kafka(), Otel())

@@ -108,6 +108,10 @@ class HttpClient:
     """One request after the other, of `BATCH` events, each with a key: the same when it is sent again."""
 
     acks = "200 to the request"
+    path = "/"
+
+    def body(self, first: int, count: int) -> bytes:
+        return b"".join(event(number) + b"\n" for number in range(first, first + count))
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -117,8 +121,9 @@ class HttpClient:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
-        body = b"".join(event(number) + b"\n" for number in range(first, first + count))
-        head = f"POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: {first}\r\nContent-Length: {len(body)}\r\n\r\n"
+        body = self.body(first, count)
+        head = f"POST {self.path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        head += f"Idempotency-Key: {first}\r\nContent-Length: {len(body)}\r\n\r\n"
         ledger.sent.update(range(first, first + count))
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")

@@ -42,7 +42,7 @@ class Ledger:
         self.disordered = 0
         self.highest = -1
         self.news = [time.monotonic()]  # when something new came
-        self.began = self.healed = 0.0
+        self.began = self.healed = self.ended = 0.0  # the fault, and the load
 
     def came(self, found: list[tuple[int, bool]]) -> None:
         now = time.monotonic()
@@ -73,8 +73,8 @@ class Ledger:
             then, count = "and on" if on else kept or "then dropped", self.tries[POISON]
             refused = f"tried {'once' if count == 1 else f'{count} times'}, {then}"
         news = [self.began, *(one for one in self.news if one >= self.began)]
-        if lost:
-            news.append(time.monotonic())
+        if lost and self.ended > news[-1]:
+            news.append(self.ended)  # so long it was fed, and nothing came
         gaps = [later - before for before, later in pairwise(news)]
         after = next((one - self.healed for one in self.news if one > self.healed), None)
         return Row(

@@ -24,11 +24,13 @@ class Ready(NamedTuple):
 
 
 class System:
-    """`promise`: what its documentation says of durability, in its words, with the page."""
+    """`promise`: what its documentation says of durability, in its words, with the page. `leaves_out`: faults, and
+    why."""
 
     name = ""
     promise = ""
     page = ""
+    leaves_out: Mapping[str, str] = {}
 
     def absent(self) -> str | None:
         raise NotImplementedError
