@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus mosquitto postgres debootstrap helm
+.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus nats-server mosquitto postgres debootstrap helm
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -224,7 +224,7 @@ node:
 	  else false; fi; \
 	} || echo "node or npm is missing, the tests with wscat skip: sudo apt-get install nodejs npm"
 
-rsyslog syslog-ng redis prometheus: $(VENV)/.test
+rsyslog syslog-ng redis prometheus nats-server: $(VENV)/.test
 	@$(RUN) -m bench.unpacked $@
 
 java: $(VENV)/.test

@@ -265,8 +265,13 @@ def aligned(heads: Cells, rows: Iterable[Cells]) -> str:
 
 def page(text: str, document: Document) -> str:
     """The page with the rows between its markers. Raises ValueError where it has none."""
+    return between(text, markdown(document))
+
+
+def between(text: str, rows: str) -> str:
+    """The same, with these rows."""
     before, begin, rest = text.partition(BEGIN)
     _, end, behind = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"there is no {BEGIN} … {END} in it")
-    return f"{before}{BEGIN}\n{markdown(document)}{END}{behind}"
+    return f"{before}{BEGIN}\n{rows}{END}{behind}"

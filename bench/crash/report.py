@@ -1,29 +1,106 @@
-"""The rows as a table: of repeats the worst, for a crash that loses something one time in three loses something."""
+"""The rows as tables, for a page. Of repeats the worst: what a crash loses one time in three is lost."""
 
+import json
 from collections.abc import Sequence
+from inspect import getdoc
+from pathlib import Path
+from typing import NamedTuple
 
+from bench.crash.faults import FAULTS
 from bench.crash.ledger import Row
 
 COLUMNS = (
-    *("fault", "system", "acked", "lost", "twice", "out of order", "altered", "stood still, s"),
+    *("system", "acked", "lost", "twice", "out of order", "altered", "stood still, s"),
     *("good events again after, s", "disk, MB", "memory, MB"),
 )
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    places = dict.fromkeys((row.fault, row.system) for row in rows)
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
-    for fault, system in places:
-        of = [row for row in rows if (row.fault, row.system) == (fault, system)]
-        lines.append(_line(fault, system, of))
+class ComparedSystem(NamedTuple):
+    """A system, as it was set up. `acks`: what its ack is. `leaves_out`: faults, and why."""
+
+    name: str
+    version: str
+    promise: str
+    page: str
+    acks: str
+    leaves_out: dict[str, str]
+
+
+class Results(NamedTuple):
+    machine: str
+    command: str
+    systems: Sequence[ComparedSystem]
+    rows: Sequence[Row]
+
+
+def store(file: Path, results: Results) -> None:
+    whole = results._asdict() | {
+        "systems": [one._asdict() for one in results.systems],
+        "rows": [one._asdict() for one in results.rows],
+    }
+    file.write_text(json.dumps(whole, indent=1) + "\n")
+
+
+def load(*files: Path) -> Results:
+    """Of runs of different systems, together."""
+    found = [json.loads(file.read_text()) for file in files]
+    return Results(
+        found[0]["machine"],
+        found[0]["command"],
+        [ComparedSystem(**system) for one in found for system in one["systems"]],
+        [Row(**row) for one in found for row in one["rows"]],
+    )
+
+
+def page(results: Results) -> str:
+    faults = [fault for fault in FAULTS if any(row.fault == fault for row in results.rows)]
+    names = [one.name for one in results.systems]
+    parts = [f"`{results.command}`. {results.machine}.", "", *_systems(results.systems), ""]
+    parts += ["Acked, and never delivered; then delivered twice:", "", f"| fault | {' | '.join(names)} |"]
+    parts.append(f"|---|{'---|' * len(names)}")
+    for fault in faults:
+        cells = [_cell([row for row in results.rows if (row.system, row.fault) == (name, fault)]) for name in names]
+        parts.append(f"| {fault} | {' | '.join(cells)} |")
+    for fault in faults:
+        of_it = [row for row in results.rows if row.fault == fault]
+        parts += ["", f"### {fault}", "", _described(fault), "", table(of_it)]
+        parts += [
+            f"\n{one.name} is left out: {one.leaves_out[fault]}."
+            for one in results.systems
+            if fault in one.leaves_out
+        ]
+    return "\n".join(parts)
+
+
+def _systems(systems: Sequence[ComparedSystem]) -> list[str]:
+    lines = ["| system | version | an ack | what its documentation says |", "|---|---|---|---|"]
+    lines += [f"| {one.name} | {one.version} | {one.acks} | {one.promise} ({one.page}) |" for one in systems]
+    return lines
+
+
+def _described(fault: str) -> str:
+    return (getdoc(FAULTS[fault]) or "").replace("\n", " ")
+
+
+def _cell(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    lost, twice = max(row.lost for row in rows), max(row.twice for row in rows)
+    return f"**{lost:,} lost**, {twice:,} twice" if lost else f"0 lost, {twice:,} twice"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows of one fault."""
+    lines = [f"| {' | '.join(COLUMNS)} |", f"|---|{'---:|' * (len(COLUMNS) - 1)}"]
+    systems = dict.fromkeys(row.system for row in rows)
+    lines += [_line(system, [row for row in rows if row.system == system]) for system in systems]
     return "\n".join(lines)
 
 
-def _line(fault: str, system: str, of: Sequence[Row]) -> str:
+def _line(system: str, of: Sequence[Row]) -> str:
     again = [row.again_s for row in of]
     refused = next((f" (the bad one: {row.refused})" for row in of if row.refused), "")
     cells = [
-        fault,
         f"{system}{refused}",
         _spread([row.acked for row in of]),
         _spread([row.lost for row in of]),

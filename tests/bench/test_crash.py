@@ -2,16 +2,18 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 
 from bench.crash.ends import HttpReceiver, RelpReceiver, relp
 from bench.crash.events import event, numbers
 from bench.crash.ledger import POISON, Ledger
-from bench.crash.report import markdown
+from bench.crash.report import ComparedSystem, Results, load, page, store, table
 from bench.crash.run import one
 from bench.crash.systems import Walflow
-from demo.server import free_port
+from bench.report import between
+from demo.server import ROOT, free_port
 
 
 def test_an_event_is_known_within_a_line_of_syslog_and_an_altered_one_is_seen() -> None:
@@ -29,7 +31,7 @@ def test_the_ledger_tells_what_is_lost_twice_late_and_out_of_order() -> None:
     row = ledger.row("a system", "a fault", "")
     assert (row.acked, row.lost, row.twice, row.sent_twice, row.disordered, row.altered) == (5, 2, 2, 1, 1, 1)
     assert row.again_s is not None
-    assert "| a fault | a system | 5 | 2 | 2 (1 of them sent twice) | 1 | 1 |" in markdown([row])
+    assert "| a system | 5 | 2 | 2 (1 of them sent twice) | 1 | 1 |" in table([row])
 
 
 def test_an_event_that_is_refused_is_not_lost_and_the_row_says_what_became_of_it() -> None:
@@ -48,7 +50,25 @@ def test_repeats_show_the_worst() -> None:
     ledger = Ledger()
     ledger.began = time.monotonic()
     good, bad = ledger.row("a", "b", ""), ledger.row("a", "b", "")._replace(lost=3, again_s=None, still_s=9.0)
-    assert "| 0 | 0-3 | 0 | 0 | 0 | 9.0 | never |" in markdown([good, bad])
+    assert "| 0 | 0-3 | 0 | 0 | 0 | 9.0 | never |" in table([good, bad])
+
+
+def test_a_page_has_all_systems_and_says_what_is_left_out(tmp_path: Path) -> None:
+    rows = [Ledger().row(name, "poison event", "") for name in ("one", "two")]
+    left = ComparedSystem("three", "3.0", "nothing", "https://x", "none", {"poison event": "it has no such thing"})
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for file, row in zip(files, rows, strict=True):
+        store(file, Results("a machine", "a command", [left._replace(name=row.system, leaves_out={})], [row]))
+    store(files[1], load(files[1])._replace(systems=[*load(files[1]).systems, left]))
+    text = page(load(*files))
+    assert "| poison event | 0 lost, 0 twice | 0 lost, 0 twice |  |" in text
+    assert "three is left out: it has no such thing." in text
+    assert "One event is refused, for ever." in text
+
+
+def test_the_page_of_the_docs_is_made_of_the_results_that_are_kept() -> None:
+    text = (ROOT / "docs/reference/crash.md").read_text()
+    assert between(text, f"{page(load(ROOT / 'bench/crash/results.json'))}\n") == text
 
 
 @pytest.mark.parametrize("kind", [HttpReceiver, RelpReceiver])

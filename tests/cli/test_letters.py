@@ -45,6 +45,10 @@ def test_they_are_listed_shown_and_exported(tmp_path: Path, daemon: Daemon) -> N
     assert letters(tmp_path, "export", "--reason", "no such").stdout == ""
     assert daemon.terminate() == 0
     assert letters(tmp_path, "list").stdout == listed.stdout, "also without a daemon"
+    (tmp_path / "log/letters/far").mkdir()
+    (tmp_path / "log/letters/far/LOCK").touch()
+    made = letters(tmp_path, "list")
+    assert (made.stdout, made.stderr) == (listed.stdout, ""), "a crash, or a full disk, left a directory alone"
 
 
 def test_what_a_script_does_not_mend_stays(tmp_path: Path, daemon: Daemon) -> None:

@@ -16,7 +16,7 @@ from walflow.errors import WalflowError
 from walflow.event import Codec, codec_at
 from walflow.positions import Range
 from walflow.wal import Gap, Log, LogOptions, Record
-from walflow.wal.tools.inspect import acked_by_cursor, look, records
+from walflow.wal.tools.inspect import NoLogYet, acked_by_cursor, look, records
 from walflow.world import disk
 
 
@@ -75,7 +75,10 @@ def drop_letters(path: str, ranges: Sequence[Range]) -> int:
 
 def seen_letters(sink: str, path: str) -> Iterator[SeenLetter | LetterGap]:
     """By number. `path`: their directory. Raises Unusable."""
-    view = look(path)
+    try:
+        view = look(path)
+    except NoLogYet:  # the directory was made, and nothing in it: a crash, or a full disk
+        return
     acked, tags = acked_by_cursor(view), Tags()
     first, last = acked.low + 1, view.found.durable
     for record in records(view, first, last):  # what goes again is no letter any more

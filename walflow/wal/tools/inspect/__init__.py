@@ -9,12 +9,13 @@ from walflow.wal.tools.inspect.kept import quarantined
 from walflow.wal.tools.inspect.moment import position_at
 from walflow.wal.tools.inspect.onlooker import Onlooker
 from walflow.wal.tools.inspect.records import GONE, acked_by_cursor, backlog_bytes, records
-from walflow.wal.tools.inspect.view import View, holder, look
+from walflow.wal.tools.inspect.view import NoLogYet, View, holder, look
 from walflow.wal.tools.inspect.walk import Read
 
 __all__ = [
     "GONE",
     "Finding",
+    "NoLogYet",
     "Onlooker",
     "Read",
     "View",

@@ -26,6 +26,10 @@ NO_LOG: Final = "is not a log: it has no meta, no cursor and no chunk"
 NOT_THERE: Final = "there is no log there; the path is the `path` of a `wal` in a flow file"
 
 
+class NoLogYet(Unusable):
+    """A directory without a log in it: a start would make one."""
+
+
 class View(NamedTuple):
     """A directory as the next start would take it.
     `slots`: those of the cursor, None where one is not sound, or of another log.
@@ -115,7 +119,7 @@ def _expect_log(path: str, disk: Disk) -> None:
     except OSError as error:
         raise Directory(path, Onlooker(disk)).refused("", "read", error) from error
     if not any(name in ("meta", "cursor") or NUMBERED.fullmatch(name) for name in names):
-        raise Unusable(f"{path}: {NO_LOG}")
+        raise NoLogYet(f"{path}: {NO_LOG}")
 
 
 def holder(path: str) -> str:
