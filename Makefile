@@ -12,10 +12,10 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus nats-server mosquitto postgres debootstrap helm
+.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench bench.crash soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus nats-server mosquitto postgres debootstrap helm
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.test ## a minute or two: an echo server is killed again and again, loses nothing, and a pipeline on Spark counts it
 	@$(RUN) -m demo $(ARGS)
@@ -54,6 +54,9 @@ mutation: $(VENV)/.test ## do the tests bite? the log is changed in 900 places, 
 bench: $(VENV)/.test java rsyslog redis ## events/s, CPU and memory beside others, rows/s into Spark; ARGS="--rounds 3 --json FILE"
 	@$(RUN) -m bench $(ARGS)
 	@$(RUN) -m bench.spark $(ARGS)
+
+bench.crash: $(VENV)/.test java rsyslog syslog-ng nats-server ## what is left after a crash, beside others; ARGS="--only walflow --fault kill --repeats 1" for a row
+	@$(RUN) -m bench.crash $(ARGS)
 
 check: $(VENV)/.lint ## formatting, lint, types, layers
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync $(checks)

@@ -25,6 +25,7 @@ class Package(NamedTuple):
     needs: tuple[str, ...]
     version: str  # the option that prints it and does no more
     go: str = ""  # where Debian's is too old: its module for `go install`
+    client: str = ""  # of Python, on PyPI
 
     @property
     def place(self) -> Path:
@@ -62,7 +63,7 @@ REDIS: Final = Package(
 )
 PROMETHEUS: Final = Package("prometheus", "promtool", ("prometheus",), "--version")
 NATS: Final = Package(
-    "nats-server", "nats-server", (), "--version", go="github.com/nats-io/nats-server/v2@v2.12.1"
+    "nats-server", "nats-server", (), "--version", go="github.com/nats-io/nats-server/v2@v2.12.1", client="nats-py"
 )  # Debian's 2.9 has no `sync_interval: always`
 
 
@@ -120,6 +121,8 @@ def _build(package: Package) -> None:
     places = os.environ | {"GOBIN": str(package.place / "usr/bin")}
     if shutil.which("go") is not None:
         subprocess.run(["go", "install", package.go], env=places, capture_output=True, check=False)
+    if package.client:
+        _quietly([sys.executable, "-m", "pip", "install", "--quiet", package.client], package.place)
 
 
 def _download(package: Package) -> bool:

@@ -10,7 +10,8 @@ POISON: Final = 4_000  # the event that the receiver refuses, where a fault has 
 
 
 class Row(NamedTuple):
-    """`lost`: acked and never delivered. `twice`: deliveries too many; `sent_twice`: of these, those of events that
+    """`lost`: acked and never delivered. `held`: acked and not delivered, while the system still tries the event that
+    is refused. `twice`: deliveries too many; `sent_twice`: of these, those of events that
     the client had sent again because it had no answer. `disordered`: that came first behind a later one. `altered`:
     deliveries whose bytes were others. `still_s`: the longest time without a new event from the fault until all was
     there. `again_s`: from the end of the fault to the first new event. Of memory and disk the most, in MB."""
@@ -20,6 +21,7 @@ class Row(NamedTuple):
     sent: int
     acked: int
     lost: int
+    held: int
     twice: int
     sent_twice: int
     disordered: int
@@ -66,7 +68,7 @@ class Ledger:
         """`kept`: where the event is that was refused, in words; "": nobody says."""
         twice = {number: count - 1 for number, count in self.got.items() if count > 1}
         lost = self.missing
-        refused = ""
+        refused, on = "", False
         if POISON in self.tries:
             lost -= {POISON}
             on = time.monotonic() - self.last_try < TRIES_ON
@@ -82,7 +84,8 @@ class Ledger:
             fault,
             len(self.sent),
             len(self.acked),
-            len(lost),
+            0 if on else len(lost),
+            len(lost) if on else 0,
             sum(twice.values()),
             sum(count for number, count in twice.items() if self.sent[number] > 1),
             self.disordered,

@@ -10,7 +10,7 @@ from bench.crash.faults import FAULTS
 from bench.crash.ledger import Row
 
 COLUMNS = (
-    *("system", "acked", "lost", "twice", "out of order", "altered", "stood still, s"),
+    *("system", "acked", "lost", "held up", "twice", "out of order", "altered", "stood still, s"),
     *("good events again after, s", "disk, MB", "memory, MB"),
 )
 
@@ -86,6 +86,8 @@ def _cell(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     lost, twice = max(row.lost for row in rows), max(row.twice for row in rows)
+    if held := max(row.held for row in rows):
+        return f"**all that follows is held up** ({held:,}), {twice:,} twice"
     return f"**{lost:,} lost**, {twice:,} twice" if lost else f"0 lost, {twice:,} twice"
 
 
@@ -104,6 +106,7 @@ def _line(system: str, of: Sequence[Row]) -> str:
         f"{system}{refused}",
         _spread([row.acked for row in of]),
         _spread([row.lost for row in of]),
+        _spread([row.held for row in of]),
         _twice(of),
         _spread([row.disordered for row in of]),
         _spread([row.altered for row in of]),

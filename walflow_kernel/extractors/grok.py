@@ -136,12 +136,12 @@ def extractor(argument: str) -> Extract:
 
 def _read(regex: Pattern, groups: Sequence[tuple[str, int]], text: bytes) -> object:
     """If two groups have the same name, the first one that took part in the match counts."""
-    match = regex.first(text)
-    if match is None:
+    spans = regex.spans(text)
+    if spans is None:
         return NO_MATCH
     found: dict[str, object] = {}
     for field, number in groups:
-        begin, end = match.span(number)
+        begin, end = spans[number]
         if begin >= 0:
             found.setdefault(field, text[begin:end].decode(errors="replace"))
     return found
