@@ -41,12 +41,12 @@ class Receiver:
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def becomes(self, mood: Mood) -> None:
-        self.mood = mood
+        was, self.mood = self.mood, mood
         self.changed.set()
         self.changed = asyncio.Event()
         if mood == "down":
             await self.stop()
-        elif self._server is None:
+        elif was == "down":
             await self.start()
 
     async def start(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
-from bench.crash.ends import PATIENCE, Client, Mood, Receiver
+from bench.crash.ends import PATIENCE, Client, Receiver
 from bench.crash.events import event
 from bench.crash.ledger import Ledger
 from bench.crash.systems import Ready, System
@@ -86,15 +86,6 @@ class KafkaTaker(Receiver):
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._consume, args=(self._stops,), daemon=True)
         self._thread.start()
-
-    async def becomes(self, mood: Mood) -> None:
-        self.mood = mood
-        self.changed.set()
-        self.changed = asyncio.Event()
-        if mood == "down":
-            await self.stop()
-        elif self._thread is None:
-            await self.start()
 
     async def stop(self) -> None:
         thread, self._thread = self._thread, None

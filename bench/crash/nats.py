@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from bench.crash.ends import Client, Mood, Receiver
+from bench.crash.ends import Client, Receiver
 from bench.crash.events import event
 from bench.crash.ledger import Ledger
 from bench.crash.systems import Ready, System
@@ -85,15 +85,6 @@ class NatsConsumer(Receiver):
 
     async def start(self) -> None:
         self._task = asyncio.ensure_future(self._consume())
-
-    async def becomes(self, mood: Mood) -> None:
-        self.mood = mood
-        self.changed.set()
-        self.changed = asyncio.Event()
-        if mood == "down":
-            await self.stop()
-        elif self._task is None:
-            await self.start()
 
     async def stop(self) -> None:
         task, self._task = self._task, None

@@ -41,6 +41,8 @@ class SparkLog:
         self._retention = Retention(log, inlet, self._checkpoints, retain_ns)
         known = Consumers(log, consumers, out, self._checkpoints.acked, admission)
         self.served = ServedLog(log, DurableEnd(log), known)
+        if out.flow is not None:
+            log.trail.runs(*out.flow, log.durable)
         self._look_seconds = LOOK if admission is None else min(LOOK, admission.seconds / 2)
         self.ranges = LogRanges(log, self.served.durable_end, out)
         measured = measure(log, inlet, _Unread(log, inlet))

@@ -74,3 +74,20 @@ def test_what_no_sink_got_is_told_after_kill_9_and_since_when_a_sink_is_linked(t
         (2, 3, "main::db"),
         (5, 5, "main::db"),
     ]
+
+
+def test_the_log_of_spark_remembers_its_flow_too(tmp_path: Path) -> None:
+    file = tmp_path / "flow.troy"
+    for number in (1, 2):
+        spark = plain("spark", path="log", url="127.0.0.1:0", insecure="a test", max_chunks=7 + number)
+        file.write_text(flow_of("tcp -> log", tcp=TCP, log=spark))
+        with running(file, tmp_path) as daemon:
+            daemon.wait_for("ready")
+            (address,) = [str(one["address"]) for one in daemon.lines if one.get("component") == "tcp"]
+            client = Client(int(address.rpartition(":")[2]))
+            client.send(b'{"n":1}\n')
+            client.close()
+            wait_until(lambda seen=number: json.loads(stats(tmp_path, "--json"))["durable"] == seen)  # type: ignore[misc]
+            assert daemon.terminate() == 0
+    known = json.loads(stats(tmp_path, "--json"))
+    assert [(one["first"], one["last"]) for one in known["flows"]] == [(1, 1), (2, None)]
