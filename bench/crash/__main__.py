@@ -66,8 +66,15 @@ def _rows(systems: Sequence[System], faults: Sequence[str], repeats: int) -> Ite
 
 
 def _tested(system: System) -> ComparedSystem:
-    acks = system.client(0).acks
-    return ComparedSystem(system.name, system.version(), system.promise, system.page, acks, dict(system.leaves_out))
+    return ComparedSystem(
+        system.name,
+        system.version(),
+        system.promise,
+        system.page,
+        system.client(0).acks,
+        dict(system.leaves_out),
+        dict(system.notes),
+    )
 
 
 def _machine() -> str:

@@ -22,6 +22,8 @@ class Running(Protocol):
     """A system under test."""
 
     receiver: Receiver
+    directory: Path
+    note: str
 
     def kill(self) -> None: ...
 
@@ -99,15 +101,20 @@ async def stopped(run: Running) -> None:
 
 
 async def disk_full(run: Running) -> None:
-    """The disk of the system has 8 MB. The receiver is away until long after it is full; then it is back, and the
-    process is killed once."""
+    """The disk of the system has 8 MB. The receiver is away until long after it is full, the process is killed and
+    started again, and the receiver is back. Room is made only for a system that does not start without."""
     await asyncio.sleep(CALM)
     run.begins()
     await run.receiver.becomes("down")
     await asyncio.sleep(4 * LASTS)
     run.kill()
     await asyncio.sleep(RESTART)
-    await run.start()
+    try:
+        await run.start()
+    except ChildProcessError:
+        run.note = "did not start until there was room"
+        make_room(run.directory)
+        await run.start()
     await run.receiver.becomes("well")
     run.heals()
 
@@ -143,6 +150,10 @@ def place_for(fault: str) -> Iterator[Path]:
             yield directory
         finally:
             _unmount(name)
+
+
+def make_room(directory: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=256m", str(directory)], capture_output=True, check=True)
 
 
 def _unmount(name: str) -> None:

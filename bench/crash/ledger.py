@@ -11,10 +11,10 @@ POISON: Final = 4_000  # the event that the receiver refuses, where a fault has 
 
 class Row(NamedTuple):
     """`lost`: acked and never delivered. `held`: acked and not delivered, while the system still tries the event that
-    is refused. `twice`: deliveries too many; `sent_twice`: of these, those of events that
-    the client had sent again because it had no answer. `disordered`: that came first behind a later one. `altered`:
-    deliveries whose bytes were others. `still_s`: the longest time without a new event from the fault until all was
-    there. `again_s`: from the end of the fault to the first new event. Of memory and disk the most, in MB."""
+    is refused. `twice`: deliveries too many; `sent_twice`: of these, those of events that the client had sent again
+    because it had no answer. `disordered`: that came first behind a later one. `altered`: deliveries whose bytes were
+    others. `still_s`: the longest time without a new event from the fault until all was there. `again_s`: from the
+    end of the fault to the first new event. `note`: what else is to be said. Of memory and disk the most, in MB."""
 
     system: str
     fault: str
@@ -29,6 +29,7 @@ class Row(NamedTuple):
     still_s: float
     again_s: float | None
     refused: str
+    note: str = ""
     rss_mb: float = 0.0
     disk_mb: float = 0.0
 

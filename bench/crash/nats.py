@@ -115,6 +115,9 @@ class NatsConsumer(Receiver):
 class Nats(System):
     name = "NATS JetStream, sync always"
     promise = "sync_interval: if a value always is used, an explicit sync will occur on every write"
+    notes: Mapping[str, str] = {
+        "receiver killed for 5 s": "what was under way comes again after `ack_wait`, 30 s by default",
+    }
     page = "https://docs.nats.io/reference/config/jetstream/sync_interval"
 
     def absent(self) -> str | None:

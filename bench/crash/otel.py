@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -64,6 +65,10 @@ class OtlpReceiver(HttpReceiver):
 class Otel(System):
     name = "OpenTelemetry Collector, file storage, fsync"
     promise = "fsync: when set, will force the database to perform an fsync after each write"
+    notes: Mapping[str, str] = {
+        "500 to everything for 5 s": "OTLP tries 429, 502, 503 and 504 again; a 500 is for ever",
+        "poison event": "the request with the bad event is dropped, with 19 good ones",
+    }
     page = f"https://{CONTRIB}/blob/main/extension/storage/filestorage/README.md"
 
     def absent(self) -> str | None:

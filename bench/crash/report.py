@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 class ComparedSystem(NamedTuple):
-    """A system, as it was set up. `acks`: what its ack is. `leaves_out`: faults, and why."""
+    """A system, as it was set up. `acks`: what its ack is. `leaves_out`: faults, and why. `notes`: on faults."""
 
     name: str
     version: str
@@ -24,6 +24,7 @@ class ComparedSystem(NamedTuple):
     page: str
     acks: str
     leaves_out: dict[str, str]
+    notes: dict[str, str]
 
 
 class Results(NamedTuple):
@@ -64,11 +65,11 @@ def page(results: Results) -> str:
     for fault in faults:
         of_it = [row for row in results.rows if row.fault == fault]
         parts += ["", f"### {fault}", "", _described(fault), "", table(of_it)]
-        parts += [
-            f"\n{one.name} is left out: {one.leaves_out[fault]}."
-            for one in results.systems
-            if fault in one.leaves_out
-        ]
+        for one in results.systems:
+            if fault in one.leaves_out:
+                parts += ["", f"{one.name} is left out: {one.leaves_out[fault]}."]
+            if fault in one.notes:
+                parts += ["", f"{one.name}: {one.notes[fault]}."]
     return "\n".join(parts)
 
 
@@ -102,6 +103,7 @@ def table(rows: Sequence[Row]) -> str:
 def _line(system: str, of: Sequence[Row]) -> str:
     again = [row.again_s for row in of]
     refused = next((f" (the bad one: {row.refused})" for row in of if row.refused), "")
+    refused += next((f" ({row.note})" for row in of if row.note), "")
     cells = [
         f"{system}{refused}",
         _spread([row.acked for row in of]),

@@ -28,7 +28,8 @@ class SystemUnderTest:
 
     def __init__(self, system: System, directory: Path, ledger: Ledger) -> None:
         self._system = system
-        self._directory = directory
+        self.directory = directory
+        self.note = ""
         self._ledger = ledger
         self.port, self._to = free_port(), free_port()
         self.receiver = system.receiver(ledger, self._to, self.port)
@@ -46,10 +47,10 @@ class SystemUnderTest:
             await asyncio.sleep(0.02)
 
     def _spawned(self) -> "subprocess.Popen[bytes]":
-        ready = self._system.ready(self._directory, self.port, self._to)
+        ready = self._system.ready(self.directory, self.port, self._to)
         with self._output.open("ab") as out:
             self._process = subprocess.Popen(
-                ready.command, cwd=self._directory, env=ready.environment, stdout=out, stderr=out, process_group=0
+                ready.command, cwd=self.directory, env=ready.environment, stdout=out, stderr=out, process_group=0
             )
         return self._process
 
@@ -79,7 +80,7 @@ class SystemUnderTest:
 
     async def watch(self) -> None:
         while True:
-            self.disk_mb = max(self.disk_mb, used_mb(self._directory))
+            self.disk_mb = max(self.disk_mb, used_mb(self.directory))
             if self._process is not None:
                 with suppress(OSError, StopIteration):
                     self.rss_mb = max(self.rss_mb, peak_rss_mb(self._process.pid))
@@ -116,7 +117,7 @@ async def one(system: System, fault: str) -> Row:
             run.end()
             await run.receiver.stop()
         row = ledger.row(system.name, fault, kept)
-        return row._replace(rss_mb=round(run.rss_mb), disk_mb=round(run.disk_mb, 1))
+        return row._replace(note=run.note, rss_mb=round(run.rss_mb), disk_mb=round(run.disk_mb, 1))
 
 
 async def _settled(ledger: Ledger) -> None:

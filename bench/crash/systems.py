@@ -25,12 +25,13 @@ class Ready(NamedTuple):
 
 class System:
     """`promise`: what its documentation says of durability, in its words, with the page. `leaves_out`: faults, and
-    why."""
+    why. `notes`: what is to be known of a fault."""
 
     name = ""
     promise = ""
     page = ""
     leaves_out: Mapping[str, str] = {}
+    notes: Mapping[str, str] = {}
 
     def absent(self) -> str | None:
         raise NotImplementedError
@@ -121,6 +122,9 @@ class Rsyslog(System):
     name = "rsyslog, RELP, disk queue, synced"
     promise = "RELP should ensure a safe and loss-free transmission; queue.syncQueueFiles: each write is synced"
     page = "https://www.rsyslog.com/actions-with-directives"
+    notes: Mapping[str, str] = {
+        "500 to everything for 5 s": "RELP has no word for an error that passes",
+    }
 
     def absent(self) -> str | None:
         return absent(RSYSLOG) or (None if self._modules() else "no module imrelp: the package rsyslog-relp")
@@ -166,6 +170,11 @@ class SyslogNg(System):
     name = "syslog-ng, reliable disk-buffer"
     promise = "reliable(yes): cannot lose logs in case of reload/restart, unreachable destination or a crash"
     page = "https://www.syslog-ng.com/technical-documents/doc/doc1769031"
+    notes: Mapping[str, str] = {
+        "kill -9, three times": "what it has not read of its socket is lost: the protocol has no ack",
+        "poison event": "with `retries(3)`, its default, the request with the bad event is dropped, "
+        "and so is what an outage refuses",
+    }
 
     def absent(self) -> str | None:
         return absent(SYSLOG_NG) or (None if self._module() else "no module http: the package syslog-ng-mod-http")

@@ -56,7 +56,9 @@ def test_repeats_show_the_worst() -> None:
 
 def test_a_page_has_all_systems_and_says_what_is_left_out(tmp_path: Path) -> None:
     rows = [Ledger().row(name, "poison event", "") for name in ("one", "two")]
-    left = ComparedSystem("three", "3.0", "nothing", "https://x", "none", {"poison event": "it has no such thing"})
+    left = ComparedSystem(
+        "three", "3.0", "nothing", "https://x", "none", {"poison event": "it has no such thing"}, {}
+    )
     files = [tmp_path / name for name in ("a.json", "b.json")]
     for file, row in zip(files, rows, strict=True):
         store(file, Results("a machine", "a command", [left._replace(name=row.system, leaves_out={})], [row]))
