@@ -40,6 +40,7 @@ Fault = Callable[[Running], Awaitable[None]]
 
 
 async def none(run: Running) -> None:
+    """Nothing happens."""
     await asyncio.sleep(CALM)
     run.begins()
     run.heals()
@@ -56,7 +57,7 @@ async def kill(run: Running) -> None:
     run.heals()
 
 
-def receiver_is(mood: Mood) -> Fault:
+def receiver_is(mood: Mood, what: str) -> Fault:
     async def fault(run: Running) -> None:
         await asyncio.sleep(CALM)
         run.begins()
@@ -65,6 +66,7 @@ def receiver_is(mood: Mood) -> Fault:
         await run.receiver.becomes("well")
         run.heals()
 
+    fault.__doc__ = what
     return fault
 
 
@@ -122,9 +124,9 @@ async def disk_full(run: Running) -> None:
 FAULTS: Final[Mapping[str, Fault]] = {
     "none": none,
     "kill -9, three times": kill,
-    "receiver killed for 5 s": receiver_is("down"),
-    "receiver hangs for 5 s": receiver_is("hung"),
-    "500 to everything for 5 s": receiver_is("busy"),
+    "receiver killed for 5 s": receiver_is("down", "Nothing listens."),
+    "receiver hangs for 5 s": receiver_is("hung", "It takes connections and requests, and answers none."),
+    "500 to everything for 5 s": receiver_is("busy", "It refuses all for now: 500, or what its protocol has."),
     "kill -9 while the receiver is away": killed_while_away,
     "poison event": poison,
     "SIGSTOP for 5 s": stopped,

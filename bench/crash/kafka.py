@@ -136,7 +136,7 @@ class Kafka(System):
 
     def version(self) -> str:
         return next(
-            (one.stem.replace("kafka_2.13", "Kafka") for one in jars.jars().glob("kafka_2.13-*.jar")), "Kafka"
+            (one.stem.replace("kafka_2.13-", "Kafka ") for one in jars.jars().glob("kafka_2.13-*.jar")), "Kafka"
         )
 
     def ready(self, directory: Path, port: int, receiver: int) -> Ready:

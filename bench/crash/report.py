@@ -75,7 +75,7 @@ def page(results: Results) -> str:
 
 def _systems(systems: Sequence[ComparedSystem]) -> list[str]:
     lines = ["| system | version | an ack | what its documentation says |", "|---|---|---|---|"]
-    lines += [f"| {one.name} | {one.version} | {one.acks} | {one.promise} ({one.page}) |" for one in systems]
+    lines += [f"| {one.name} | {one.version} | {one.acks} | [{one.promise}]({one.page}) |" for one in systems]
     return lines
 
 

@@ -77,7 +77,7 @@ deploy flow main;
 class Walflow(System):
     name = "walflow"
     promise = "an event is acked after its bytes were written to the log and fdatasync returned"
-    page = "docs/reference/connectors/wal.md"
+    page = "connectors/wal.md"
 
     def absent(self) -> str | None:
         return None
