@@ -103,8 +103,9 @@ async def stopped(run: Running) -> None:
 
 
 async def disk_full(run: Running) -> None:
-    """The disk of the system has 8 MB. The receiver is away until long after it is full, the process is killed and
-    started again, and the receiver is back. Room is made only for a system that does not start without."""
+    """The disk of the system has 8 MB: less than the bound that it was told. The receiver is away until long after it
+    is full, the process is killed and started again, and the receiver is back. Room is made only for a system that
+    does not start without."""
     await asyncio.sleep(CALM)
     run.begins()
     await run.receiver.becomes("down")

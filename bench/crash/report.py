@@ -35,11 +35,11 @@ class Results(NamedTuple):
 
 
 def store(file: Path, results: Results) -> None:
-    whole = results._asdict() | {
-        "systems": [one._asdict() for one in results.systems],
-        "rows": [one._asdict() for one in results.rows],
-    }
-    file.write_text(json.dumps(whole, indent=1) + "\n")
+    """A line for each row."""
+    text = json.dumps(results._asdict() | {"systems": [], "rows": []})[: -len('"systems": [], "rows": []}')]
+    for name, of in (("systems", results.systems), ("rows", results.rows)):
+        text += f'\n"{name}": [\n' + ",\n".join(json.dumps(one._asdict()) for one in of) + "\n],"
+    file.write_text(text.rstrip(",") + "\n}\n")
 
 
 def load(*files: Path) -> Results:
