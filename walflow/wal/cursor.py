@@ -34,6 +34,11 @@ class Acked:
         return tuple(zip(self._firsts, self._lasts, strict=True))
 
     @property
+    def count(self) -> int:
+        """The number of ranges above `low`."""
+        return len(self._firsts)
+
+    @property
     def above(self) -> int:
         """The number of acked positions above `low`."""
         return sum(self._lasts) - sum(self._firsts) + len(self._firsts)

@@ -5,7 +5,7 @@ It is written before a cursor that covers these positions. So a crash may leave 
 delivered all the same, and never an event that is gone without one. Delivery does not go by it: a log without the
 file, or with a file that cannot be read, is as good. A full disk does not wait for it.
 
-It is bounded. Where ranges are too many, the two oldest of a statement become one, with the positions between them.
+It is bounded. Where ranges are too many, the oldest of a statement become one, with the positions between them.
 """
 
 import json
@@ -139,9 +139,9 @@ class Trail:
         self._since.setdefault(statement, self._clock.wall_ns())
         if known.add(first, last):
             self._changes += 1
-            ranges = known.ranges
-            if len(ranges) > RANGES:
-                known.add(ranges[0][1], ranges[1][0])
+            if known.count > RANGES:  # many at a time: each look at all of them costs as much
+                ranges = known.ranges
+                known.add(ranges[0][0], ranges[RANGES // 4][1])
 
     def _holds(self, statement: Statement) -> bool:
         return self._known[statement].last == OPEN
