@@ -24,7 +24,7 @@ ROWS = {
         *("UpstreamPositions.forget", "UpstreamPositions.grown", "UpstreamPositions.save", "UpstreamPositions.make"),
         *("UpstreamPositions._key", "UpstreamPositions._shed", "UpstreamPositions.cover"),
     ),
-    "slot_file.py": ("SlotFile.read", "SlotFile.remove", "pack", "unpack"),
+    "slot_file.py": ("SlotFile.read", "SlotFile.remove", "SlotFile._make", "pack", "unpack"),
     "log.py": ("Log.term", "Log.remember_arrivals", "Log.checkpoint", "_first"),
 }
 TRAIL = {

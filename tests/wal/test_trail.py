@@ -1,12 +1,14 @@
 """The trail: it may say too much of events that were about to be given up. It never says too little."""
 
 import errno
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.wal.tools import checkpoint, put
+from tests.wal.tools import QuickDisk, checkpoint, put
+from walflow.errors import FailStop
 from walflow.testing import MemoryDisk, PowerCut, SimulatedDisk, images
 from walflow.wal import Log, LogOptions
 from walflow.wal.slot_file import MARKS_SLOT
@@ -326,3 +328,45 @@ def _life(disk: SimulatedDisk, random: Random, delivered: set[int]) -> None:
             if random.random() < 0.2:
                 checkpoint(log)
         log.close()
+
+
+class Replaced(QuickDisk):
+    """Another directory is in the log's place just as a file is made in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, mode: int = 0o600) -> int:
+        if exclusive and path.endswith("/trail"):
+            self._path.rename(self._path.with_name("aside"))
+            self._path.mkdir()
+        return super().open(path, create=create, exclusive=exclusive, mode=mode)
+
+
+def test_it_is_not_left_in_another_logs_directory(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = Log(LogOptions(str(path)), Replaced(path))
+    log.part([["near"]])
+    with pytest.raises(FailStop, match="was moved, replaced or removed while the log was in use"):
+        checkpoint(log)
+    log.abandon()
+    assert list(path.iterdir()) == []
+
+
+def test_what_a_failed_attempt_left_is_made_anew() -> None:
+    """A file system that copies on write may have no room to remove a file either."""
+    disk = MemoryDisk()
+    log = opened(disk)
+    disk.fault = lambda operation, path: errno.ENOSPC if path == FILE and operation in ("write", "unlink") else None
+    put(log, EVENT)
+    log.ack(1, 1)
+    checkpoint(log)
+    assert disk.sizes()[FILE] == 0
+    disk.fault = None
+    checkpoint(log, force=True)
+    assert disk.sizes()[FILE] == 2 * MARKS_SLOT
+    log.abandon()
+    log = opened(disk)
+    assert told(log, FLOW) == {Statement(FLOW, "one", "1.0"): [(1, OPEN)]}
+    log.close()

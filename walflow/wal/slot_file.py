@@ -2,11 +2,10 @@
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from heapq import nlargest
 from typing import Final
 
-from walflow.errors import DiskFull, FailStop
+from walflow.errors import DiskFull
 from walflow.wal.cursor import Acked
 from walflow.wal.directory import Directory
 from walflow.wal.format import CHECKSUM, RANGE, crc
@@ -36,6 +35,7 @@ class SlotFile:
         self._name = name
         self._magic = magic
         self._fd = -1
+        self._left = False  # an attempt to make it failed, and left something
         self._generation = 0
 
     @property
@@ -94,18 +94,25 @@ class SlotFile:
             self._fd = -1
 
     def _make(self) -> int:
-        """With all its bytes, so that it can be written on a full disk."""
+        """With all its bytes, so that it can be written on a full disk. What a crash leaves of it, the next start
+        finds and uses."""
         self._directory.check_place()  # by its name it would be removed, and made, in another log's directory
-        self._directory.unlink(self._name)  # of an attempt that a crash ended
+        if self._left:
+            self._directory.unlink(self._name)
+            self._left = False
         fd = self._directory.create(self._name)
         try:
+            self._directory.check_place()  # it may have become that between the two
             self._directory.write(self._name, fd, [bytes(2 * MARKS_SLOT)], 0)
             self._directory.sync(self._name, fd)
             self._directory.sync_names()
         except BaseException:
-            self._directory.disk.close(fd)
-            with suppress(DiskFull, FailStop):
-                self._directory.unlink(self._name)  # what was written of it would be missing elsewhere
+            disk = self._directory.disk
+            disk.close(fd)
+            try:  # what was written of it would be missing elsewhere, and no other file has its name
+                disk.unlink(self._directory.file(self._name))
+            except OSError:
+                self._left = True
             raise
         return fd
 
