@@ -362,7 +362,7 @@ def test_what_a_failed_attempt_left_is_made_anew() -> None:
     put(log, EVENT)
     log.ack(1, 1)
     checkpoint(log)
-    assert disk.sizes()[FILE] == 0
+    assert disk.sizes()[FILE] < 2 * MARKS_SLOT
     disk.fault = None
     checkpoint(log, force=True)
     assert disk.sizes()[FILE] == 2 * MARKS_SLOT
