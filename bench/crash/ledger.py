@@ -66,7 +66,7 @@ class Ledger:
         self.last_try = time.monotonic()
 
     def row(self, system: str, fault: str, kept: str) -> Row:
-        """`kept`: where the event is that was refused, in words; "": nobody says."""
+        """`kept`: where the system has kept the refused event, in words; "": it does not say."""
         twice = {number: count - 1 for number, count in self.got.items() if count > 1}
         lost = self.missing
         refused, on = "", False

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -76,7 +77,15 @@ def test_the_page_of_the_docs_is_made_of_the_results_that_are_kept() -> None:
 
 @pytest.mark.parametrize("kind", [HttpReceiver, RelpReceiver])
 async def test_a_receiver_takes_is_busy_refuses_hangs_and_is_down(kind: type[HttpReceiver | RelpReceiver]) -> None:
-    receiver = kind(Ledger(), free_port())
+    asked = asyncio.Event()
+
+    class Watched(kind):  # type: ignore[misc, valid-type]
+        async def judge(self, data: bytes) -> Literal["taken", "busy", "refused"]:
+            asked.set()
+            verdict: Literal["taken", "busy", "refused"] = await super().judge(data)
+            return verdict
+
+    receiver = Watched(Ledger(), free_port())
     await receiver.start()
     receiver.poison = True
 
@@ -94,8 +103,10 @@ async def test_a_receiver_takes_is_busy_refuses_hangs_and_is_down(kind: type[Htt
     await receiver.becomes("busy")
     assert b"500" in await answer(2)
     await receiver.becomes("hung")
+    asked.clear()
     waiting = asyncio.ensure_future(answer(3))
-    await asyncio.sleep(0)
+    await asked.wait()
+    assert not receiver.ledger.got[3], "it is not answered yet"
     await receiver.becomes("well")
     assert b"200 OK" in await waiting
     await receiver.becomes("down")

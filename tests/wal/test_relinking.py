@@ -206,7 +206,7 @@ def test_other_lanes_do_not(lanes: Lanes) -> None:
 @pytest.mark.parametrize(("before", "then"), [(THREE, MERGED), (MERGED, THREE)])
 def test_the_power_may_be_cut_at_any_operation(before: Lanes, then: Lanes) -> None:
     """Whatever is left of the files, and whatever the links are then: no lane has what one of its sinks has not.
-    Of a commit that was cut, a record may be torn and the next one whole: its positions are nobody's."""
+    A commit that was cut may leave a torn record before a whole one. No sink has acked the torn record."""
     cut = 0
     for operations in range(3, 400, 2):
         disk = SimulatedDisk()
