@@ -222,6 +222,8 @@ class Life:
 
     def _worker(self, name: str, loop: asyncio.AbstractEventLoop, ended: Ended) -> StrandWorker:
         worker = StrandWorker(name, loop, ended, self._wait)
+        if not self.alive:  # a task that is closed asks for it: its thread would wait for ever, and keep the story
+            worker.kill()
         self._workers.append(worker)
         return worker
 

@@ -27,6 +27,7 @@ from structlog.typing import EventDict, WrappedLogger
 from walflow.testing.simulation.life import Lives, now_running
 from walflow.testing.simulation.loop import SimulatedLoop
 from walflow.testing.simulation.machine import Machine
+from walflow.testing.simulation.strands import living
 
 T = TypeVar("T")
 
@@ -35,8 +36,9 @@ def simulated(
     story: Callable[[Machine], Coroutine[Any, Any, T]], dice: Random, lines: MutableSequence[EventDict] | None = None
 ) -> T:
     """What the story returns. Lives that it leaves are killed. `lines`: gets what daemons log, as their lives do.
-    Raises what the story raises, and StandsStill."""
+    Raises what the story raises, StandsStill, and RuntimeError where a thread is left."""
     loop = SimulatedLoop(dice, Lives())
+    others = living()
 
     async def told() -> T:
         machine = Machine(loop, dice)
@@ -51,9 +53,12 @@ def simulated(
     try:
         with _captured(lines if lines is not None else []):
             asyncio.set_event_loop(None)
-            return loop.run_until_complete(told())
+            result = loop.run_until_complete(told())
     finally:
         loop.close()
+    if left := living() - others:
+        raise RuntimeError(f"threads are left, which keep this world: {', '.join(one.name for one in left)}")
+    return result
 
 
 async def _all_end(loop: SimulatedLoop) -> None:

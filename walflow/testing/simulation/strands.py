@@ -9,6 +9,7 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from walflow.runtime.jobs import Done, Ended, Job, Worker
 from walflow.world import monotonic
@@ -27,7 +28,9 @@ class Strand:
         self.ended = False
         self._gone = False
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self.name = name
         context = contextvars.copy_context()
+        _living.add(self)
         self._thread = threading.Thread(target=context.run, args=(self._run, work), name=name, daemon=True)
         self._thread.start()
 
@@ -60,10 +63,17 @@ class Strand:
             pass
         finally:
             self.ended = True
+            _living.discard(self)
             self._back.release()
 
 
 _local = threading.local()
+_living: Final = set[Strand]()
+
+
+def living() -> frozenset[Strand]:
+    """Those that have not ended. Each keeps its thread, and all that its job can reach."""
+    return frozenset(_living)
 
 
 def strand() -> Strand | None:
