@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench bench.crash soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus nats-server mosquitto postgres debootstrap helm
+.PHONY: help demo unit quick test nightly touched check pages docs changelog transcript generated lock sbom release audit bench bench.page bench.crash soak mutation clean chromium neovim strace logrotate nginx java node rsyslog syslog-ng redis prometheus nats-server mosquitto postgres debootstrap helm
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z.]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,11 @@ mutation: $(VENV)/.test ## do the tests bite? the log is changed in 900 places, 
 bench: $(VENV)/.test java rsyslog redis ## events/s, CPU and memory beside others, rows/s into Spark; ARGS="--rounds 3 --json FILE"
 	@$(RUN) -m bench $(ARGS)
 	@$(RUN) -m bench.spark $(ARGS)
+
+bench.page: $(VENV)/.test java rsyslog redis ## all rows of docs/reference/speed.md, in an idle hour: ROUNDS=3, SECONDS=1.5 each; the results are bench/results.json
+	@$(RUN) -m bench --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),1.5) --warmup 0.5 --json bench/results.json
+	@$(RUN) -m bench.spark --kafka --rounds $(or $(ROUNDS),3) --json bench/results.json
+	@$(RUN) -m bench --markdown bench/results.json --into docs/reference/speed.md
 
 bench.crash: $(VENV)/.test java rsyslog syslog-ng nats-server ## what is left after a crash, beside others; ARGS="--only walflow --fault kill --repeats 1" for a row
 	@$(RUN) -m bench.crash $(ARGS)

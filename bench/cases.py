@@ -1,11 +1,13 @@
 """The rows of the tables, one entry each."""
 
 import json
+import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ from bench.load import Target
 from bench.peers import IN_MEMORY, ON_DISK, PARSES, BareEcho, Redis, Rsyslog
 from bench.requests import Requests
 from bench.systems import FLOWS, PLAIN, SERVER, STATE, System, Tapped, Walflow, WrongResult
-from demo.server import FLOWS as ECHO_FLOWS, ROOT
+from demo.server import FLOWS as ECHO_FLOWS, INSTALLED, ROOT
 
 Figures = Mapping[str, float]  # of one run
 
@@ -36,6 +38,7 @@ LAG: Final = "a lane that was away"
 EIGHT: Final = "eight lanes at eight places"
 REQUESTS: Final = "HTTP requests"
 FOLLOWED: Final = "a file that is followed"
+COMMANDS: Final = "commands"
 TAPS: Final = "walflow tap: the same load with taps open; lines of 100 bytes, one connection"
 
 
@@ -46,6 +49,7 @@ class Timing(NamedTuple):
     measured: float
 
 
+COMMAND_RUNS: Final = 5
 LONG_ENOUGH: Final = Timing(0, 15)  # to find records in a log
 
 
@@ -163,6 +167,37 @@ class Sized:
         return self.work(workdir, self.size)
 
 
+@dataclass(frozen=True)
+class Command:
+    """A program from its start to its end. The least of five counts: other work only adds."""
+
+    key: str
+    name: str
+    command: Sequence[str]
+    table: str = COMMANDS
+    baseline: str = ""
+    once: bool = False
+
+    def absent(self) -> str | None:
+        return None
+
+    def measure(self, workdir: Path, timing: Timing) -> Figures:
+        runs = [self._run() for _ in range(COMMAND_RUNS)]
+        return {"cpu_ms": min(run.ru_utime + run.ru_stime for run in runs) * 1000}
+
+    def _run(self) -> resource.struct_rusage:
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        with subprocess.Popen(
+            self.command, cwd=ROOT, env=kept, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            assert process.stderr is not None
+            if process.returncode:
+                raise WrongResult(f"{self.name}: {process.stderr.read().decode().strip()}")
+        return used
+
+
 def order(load: Load, target: Target, timing: Timing) -> Mapping[str, object]:
     return {
         "load": asdict(load),
@@ -246,6 +281,7 @@ SINGLE: Final = Load(connections=50, lines_per_write=1)
 PACED: Final = Load(rate=1000)
 CROWD: Final = Load(connections=1000, rate=1)
 HUNDRED: Final = Requests(100)
+WALFLOW: Final = INSTALLED.command[0]
 
 CASES: Final[tuple[Case, ...]] = (
     Loaded("file", FILE),
@@ -320,6 +356,9 @@ CASES: Final[tuple[Case, ...]] = (
     Asked("http-100-aiohttp", HANDLER, HUNDRED, REQUESTS),
     Followed("follow", "walflow: file with follow, then null", following, FOLLOWED),
     Followed("follow-tail", "tail -F into cat", tailing, FOLLOWED),
+    Command("python", "python -c pass", (sys.executable, "-c", "pass")),
+    Command("check", "walflow check flows/echo/server.troy", (WALFLOW, "check", "flows/echo/server.troy")),
+    Command("help", "walflow --help", (WALFLOW, "--help")),
     Sized("lag-small", "100 MB of lag", LAG, lanes.catch_up, 100_000_000),
     Sized("catch-up", "1 GB of lag", LAG, lanes.catch_up, 1_000_000_000),
     Sized("lag-large", "10 GB of lag", LAG, lanes.catch_up, 10_000_000_000, once=True),

@@ -3,10 +3,11 @@
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 SPARK = "spark"  # what `python -m bench.spark` keeps in the same file
 
@@ -29,7 +30,7 @@ class Document:
     machine: Mapping[str, object]
     settings: Mapping[str, float]  # rounds, seconds, warmup
     cases: Sequence[Row] = ()
-    spark: Mapping[str, object] = field(default_factory=dict[str, object])
+    spark: Mapping[str, Any] = field(default_factory=dict[str, Any])  # asdict of bench.spark's document
 
     def row(self, key: str) -> Row | None:
         return next((row for row in self.cases if row.key == key), None)
@@ -68,7 +69,17 @@ def machine() -> dict[str, object]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "load": round(os.getloadavg()[0], 1),
+        "commit": commit(),
     }
+
+
+def commit() -> str:
+    """Of this checkout; "" where there is none."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def cpu_model() -> str:

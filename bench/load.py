@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import Final, NamedTuple
 
+from bench.half import HalfLoad
 from bench.lines import Load, outgoing, returning
-from bench.processes import cpu_seconds, keep_freed_memory, peak_rss_mb
+from bench.processes import cpu_seconds, keep_freed_memory, peak_rss_mb, written_mb
 from bench.wire import RedisWire, Wire
 
 STALLED: Final = 20.0  # seconds without a byte back
+EPOLL_LEAST: Final = 0.01  # seconds
 UPGRADE: Final = (
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -37,6 +39,7 @@ class Mark(NamedTuple):
     events: int  # that have come back
     cpu: float  # seconds, of the system
     own_cpu: float
+    written: float  # MB, of the system to its disk
 
 
 class Generator:
@@ -55,7 +58,18 @@ class Generator:
         self._drive(seconds)
         last = self._mark()
         self._finish()
-        return self._result(first, last)
+        under_load = self._under_load(first, last)
+        return {**self._result(first, last), **under_load}
+
+    def _under_load(self, first: Mark, last: Mark) -> Mapping[str, float]:
+        """At half the rate, for half as long."""
+        seconds = last.time - first.time
+        if last.events == first.events or any(wire.events_returned < wire.events_sent for wire in self._wires):
+            return {}
+        rate = (last.events - first.events) / seconds / 2
+        found = HalfLoad(self._wires, self._receive, rate).run(seconds / 2)
+        self._finish()
+        return found
 
     def _connect(self) -> list[Wire]:
         there, expected = outgoing(self._load), returning(self._load)
@@ -150,6 +164,9 @@ class Generator:
 
     def _receive(self, timeout: float) -> bool:
         heard = False
+        if 0 < timeout < EPOLL_LEAST:  # its timeout is whole milliseconds
+            select.select([self._poll], [], [], timeout)
+            timeout = 0
         for descriptor, event in self._poll.poll(timeout):
             wire = self._by_fd[descriptor]
             if event & ~select.EPOLLOUT and descriptor == wire.back.fileno():
@@ -183,7 +200,8 @@ class Generator:
 
     def _mark(self) -> Mark:
         returned = sum(wire.events_returned for wire in self._wires)
-        return Mark(time.monotonic(), returned, cpu_seconds(self._target.pid), time.process_time())
+        pid = self._target.pid
+        return Mark(time.monotonic(), returned, cpu_seconds(pid), time.process_time(), written_mb(pid))
 
     def _result(self, first: Mark, last: Mark) -> dict[str, float]:
         """`cpu_share`, `generator_share`: of a core."""
@@ -193,6 +211,7 @@ class Generator:
             "returned": sum(wire.events_returned for wire in self._wires),
             "events_per_second": events / seconds,
             "cpu_us_per_event": (last.cpu - first.cpu) * 1e6 / max(events, 1),
+            "written_per_byte": (last.written - first.written) * 1e6 / max(events * self._load.size, 1),
             "cpu_share": (last.cpu - first.cpu) / seconds,
             "peak_rss_mb": peak_rss_mb(self._target.pid),
             "generator_share": (last.own_cpu - first.own_cpu) / seconds,
@@ -238,6 +257,9 @@ class Paced(Generator):
 
     def _result(self, first: Mark, last: Mark) -> dict[str, float]:
         return super()._result(first, last) | percentiles(self._seconds)
+
+    def _under_load(self, first: Mark, last: Mark) -> Mapping[str, float]:
+        return {}
 
 
 def _upgrade(sock: socket.socket) -> None:

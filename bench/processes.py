@@ -22,8 +22,17 @@ def peak_rss_mb(pid: int) -> float:
 
 def read_mb(pid: int) -> float:
     """What it had from the disk, and not from the page cache."""
+    return _io(pid, "read_bytes")
+
+
+def written_mb(pid: int) -> float:
+    """What it has made the disk write, now or later."""
+    return _io(pid, "write_bytes")
+
+
+def _io(pid: int, name: str) -> float:
     counts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-    return int(counts["read_bytes"]) / 1e6
+    return int(counts[name]) / 1e6
 
 
 def keep_freed_memory() -> None:

@@ -7,9 +7,10 @@ from typing import Final
 
 from rich.table import Table
 
-from bench.cases import EIGHT, FOLLOWED, HISTORY, LAG, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
+from bench.cases import COMMANDS, EIGHT, FOLLOWED, HISTORY, LAG, LATENCY, RECOVERY, REQUESTS, RESTART, SPACE
 from bench.document import Document, Row, cpu_model
 from bench.goals import Outcome, outcomes
+from bench.spark.report import Document as Spark, markdown as on_spark
 
 __all__ = ["BEGIN", "END", "cpu_model", "markdown", "page", "sections", "terminal"]
 
@@ -18,6 +19,9 @@ END: Final = "<!-- rows: end -->"
 OURS: Final = "walflow"  # whose ratios are shown
 
 Cells = Sequence[str]
+
+HEADS: Final = ("figure", "what it is to a user", "good", "aim", "measured", "reached")
+TEXTS: Final = set(HEADS[:2])  # columns that begin at the left
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,20 @@ class Column:
     form: str
 
     def cell(self, rounds: Sequence[Mapping[str, float]]) -> str:
-        return format(median(one[self.name] for one in rounds), self.form)
+        """Empty where it was not measured, as in results of an older bench."""
+        values = [one[self.name] for one in rounds if self.name in one]
+        return format(median(values), self.form) if values else ""
 
 
+HALF: Final = (
+    Column("p50 µs", "half_p50_us", ",.0f"),
+    Column("p99 µs", "half_p99_us", ",.0f"),
+    Column("p99.9 µs", "half_p999_us", ",.0f"),
+)
 LOADED: Final = (
+    *HALF,
     Column("CPU µs/event", "cpu_us_per_event", ".2f"),
+    Column("written ÷ payload", "written_per_byte", ".2f"),
     Column("peak RSS MB", "peak_rss_mb", ".0f"),
     Column("load generator", "generator_share", ".0%"),
 )
@@ -50,6 +63,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     REQUESTS: (
         Column("requests/s", "requests_per_second", ",.0f"),
+        *HALF,
         Column("CPU µs/request", "cpu_us_per_request", ".1f"),
         Column("peak RSS MB", "peak_rss_mb", ".0f"),
     ),
@@ -85,6 +99,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("dd bs=4M", "dd_mb_per_s", ",.0f"),
         Column("cksum", "cksum_mb_per_s", ",.0f"),
     ),
+    COMMANDS: (Column("CPU ms", "cpu_ms", ",.0f"),),
     HISTORY: (
         Column("MB/s", "kept_mb_per_s", ",.0f"),
         Column("that keeps nothing", "acked_mb_per_s", ",.0f"),
@@ -99,7 +114,7 @@ INTROS: Final = {
     SPACE: "Bytes of the log on the disk: records with header, tag and padding, and the headers of chunks.",
     REQUESTS: (
         "HTTP requests of 32 connections, each with one request under way; an event has 100 bytes. `http_server` "
-        "validates each event, and answers once it is acked."
+        "validates each event, and answers once it is acked. Latency at half of the rate, from when one was due."
     ),
     FOLLOWED: (
         "A file that grows as fast as it can be written, in lines of 100 bytes. The rate is that of the first 95 %. "
@@ -119,6 +134,7 @@ INTROS: Final = {
         "Eight clients of one log, each in a lane and at another place, until the first has all that it lacks. The "
         "files are in the page cache."
     ),
+    COMMANDS: "Commands, from their start to their end, the least of five: CPU in user and system.",
     HISTORY: (
         "Blocks of 64 KiB, a sync for each MiB, in three logs by turns: one keeps what is acked and is at its bound, "
         "one deletes it, in one nothing is acked."
@@ -145,9 +161,14 @@ def head(document: Document) -> str:
         f"{settings['rounds']:g} {'round' if settings['rounds'] == 1 else 'rounds'}. The systems run in turn, each "
         f"for {settings['seconds']:g} s after a warm-up of {settings['warmup']:g} s. {machine['cpus']} CPUs "
         f"({machine['cpu']}) are shared by the system and the load generator. Linux {machine['kernel']}, Python "
-        f"{machine['python']}{_peers(machine)}. Load average before the run: {machine['load']}. "
+        f"{machine['python']}{_peers(machine)}. Load average before the run: {machine['load']}.{_commit(machine)} "
         "Everything sent came back and was compared."
     )
+
+
+def _commit(machine: Mapping[str, object]) -> str:
+    commit = machine.get("commit")
+    return f" Commit {str(commit)[:8]}." if commit else ""
 
 
 def _peers(machine: Mapping[str, object]) -> str:
@@ -156,15 +177,16 @@ def _peers(machine: Mapping[str, object]) -> str:
 
 def _goals(found: Iterable[Outcome]) -> Section:
     rows = [
-        (one.goal.figure, f"{one.goal.good:g}", f"{one.goal.aim:g}", _spread(one.values), one.verdict)
+        (one.goal.figure, one.goal.means, f"{one.goal.good:g}", f"{one.goal.aim:g}", _spread(one.values), one.verdict)
         for one in found
     ]
-    return Section("The goals, and the figures of this run:", ("figure", "good", "aim", "measured", "reached"), rows)
+    return Section("The goals, and the figures of this run:", HEADS, rows)
 
 
 def _loaded(table: str, rows: Sequence[Row]) -> Section:
     heads = ("", "events/s", "min-max", *(column.head for column in LOADED))
-    return Section(f"JSON, {table}.", heads, [_filled(row, len(heads), _loaded_cells) for row in rows])
+    said = "Latency at half of the rate, in writes of a millisecond, from when one was due."
+    return Section(f"JSON, {table}. {said}", heads, [_filled(row, len(heads), _loaded_cells) for row in rows])
 
 
 def _loaded_cells(row: Row) -> Cells:
@@ -228,6 +250,10 @@ def _missing(document: Document) -> list[str]:
     return [f"{row.name}: {row.missing}" for row in document.cases if row.missing]
 
 
+def _of_spark(document: Document) -> list[str]:
+    return ["### Into Spark", on_spark(Spark(**document.spark)).rstrip()] if document.spark else []
+
+
 def terminal(document: Document) -> Iterable[str | Table]:
     """To be printed one after the other."""
     yield head(document)
@@ -235,16 +261,18 @@ def terminal(document: Document) -> Iterable[str | Table]:
         yield f"\n{section.intro}\n"
         table = Table(box=None, padding=(0, 3, 0, 0))
         for number, title in enumerate(section.heads):
-            table.add_column(title, justify="right" if number else "left", no_wrap=True)
+            right = number and title not in TEXTS
+            table.add_column(title, justify="right" if right else "left", no_wrap=True)
         for row in section.rows:
             table.add_row(*row)
         yield table
-    yield from (f"\n{line}" for line in _missing(document))
+    yield from (f"\n{part}" for part in (*_of_spark(document), *_missing(document)))
 
 
 def markdown(document: Document) -> str:
     parts = [head(document)]
     parts += [f"{section.intro}\n\n{aligned(section.heads, section.rows)}" for section in sections(document)]
+    parts += _of_spark(document)
     return "\n\n".join([*parts, *_missing(document)]) + "\n"
 
 
@@ -252,14 +280,15 @@ def aligned(heads: Cells, rows: Iterable[Cells]) -> str:
     """A table of Markdown that can be read as it is."""
     lines = [heads, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    rights = [bool(at) and head not in TEXTS for at, head in enumerate(heads)]
     cells = [
         [
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.rjust(width) if right else cell.ljust(width)
+            for right, cell, width in zip(rights, line, widths, strict=True)
         ]
         for line in lines
     ]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    rule = ["-" * (width - 1) + (":" if right else "-") for right, width in zip(rights, widths, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in (cells[0], rule, *cells[1:]))
 
 

@@ -29,7 +29,7 @@ class Wire:
 
     @property
     def events_sent(self) -> int:
-        return self.sent // self._size * self._events
+        return self.events_at(self.sent)
 
     @property
     def events_returned(self) -> int:
@@ -60,6 +60,19 @@ class Wire:
         """Or a whole one, between lines. Raises BlockingIOError."""
         start = self.sent % self._cycle
         self.sent += self.out.send(self._view[start : start - start % self._size + self._size])
+
+    def bytes_of(self, events: int) -> int:
+        """Of so many, or as few more as are sent together."""
+        return -(-events // self._events) * self._size
+
+    def events_at(self, sent: int) -> int:
+        """How many come back for so many bytes."""
+        return sent // self._size * self._events
+
+    def send_up_to(self, goal: int) -> None:
+        """As much as the socket takes of it. Raises BlockingIOError."""
+        start = self.sent % self._cycle
+        self.sent += self.out.send(self._view[start : start + min(goal - self.sent, self._cycle)])
 
     def receive(self) -> None:
         """Raises SystemExit if it is not what must come."""

@@ -41,14 +41,14 @@ SOCKET: Final = "socket source"
 
 
 class Plan:
-    def __init__(self, rounds: int, seconds: float, warmup: float, only: str) -> None:
+    def __init__(self, rounds: int, seconds: float, warmup: float, only: str, *, beside_kafka: bool) -> None:
         self.rounds = rounds
         self.warm_rounds = 1 if warmup else 0
         size = seconds * PACE
         self.batches = max(FEWEST, round(size / LARGEST))  # that count, a run
         self.batch_mb = size / self.batches
         self.cases = throughput.selected(only)
-        self.ratios = ratios.selected(only)
+        self.ratios = ratios.selected(only, beside_kafka=beside_kafka)
         self.beside_kafka = any(one in kafka.RATIOS for one in self.ratios)
         self.ratio_rows = int(size * MB / ratios.SIZE)
         self.latency = only in LATENCY
@@ -182,10 +182,13 @@ def main(
         typer.Option(
             help=(
                 f"Cases whose name contains this; {LATENCY!r}, {SOCKET!r}, 'pipeline', 'partitions'; "
-                "'kafka' starts a broker."
+                "'kafka' starts a broker, as --kafka does."
             )
         ),
     ] = "",
+    beside_kafka: Annotated[
+        bool, typer.Option("--kafka", help="Beside Spark's source for Kafka too; it starts a broker.")
+    ] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all results there.")] = None,
     markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Print such a file, run nothing.")] = None,
 ) -> None:
@@ -197,7 +200,7 @@ def main(
     if (reason := missing()) is not None:
         console.print(f"no Spark rows. {escape(reason)}")
         return
-    plan = Plan(rounds, seconds, warmup, only)
+    plan = Plan(rounds, seconds, warmup, only, beside_kafka=beside_kafka)
     if not (plan.cases or plan.ratios or plan.latency or plan.socket):
         console.print(f"no Spark rows: none has {escape(only)!r} in its name")
         return

@@ -57,9 +57,10 @@ RATIOS: Final = (
 )
 
 
-def selected(only: str) -> Sequence[Ratio]:
+def selected(only: str, *, beside_kafka: bool = False) -> Sequence[Ratio]:
     """Those beside Kafka only where they are asked for: they need a broker, which Maven fetches."""
-    return [ratio for ratio in (*RATIOS, *(kafka.RATIOS if "kafka" in only else ())) if only in ratio.name]
+    wanted = beside_kafka or "kafka" in only
+    return [ratio for ratio in (*RATIOS, *(kafka.RATIOS if wanted else ())) if only in ratio.name]
 
 
 class Ratios:

@@ -102,6 +102,11 @@ def flatness(samples: list[Sample]) -> dict[str, tuple[float, float]]:
     }
 
 
+def grown(samples: list[Sample]) -> list[str]:
+    """The names of what is above its bound."""
+    return [name for name, (early, late) in flatness(samples).items() if late > early * FLAT[name]]
+
+
 def main(
     minutes: Annotated[float, typer.Option(min=0.5)] = 60.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all samples there.")] = None,
@@ -121,7 +126,7 @@ def main(
     if json_file is not None:
         kept = {"machine": document.machine(), "minutes": minutes, "sent": sent, "came": came, "missing": missing}
         json_file.write_text(json.dumps(kept | {"samples": [asdict(one) for one in samples]}, indent=1) + "\n")
-    grew = [name for name, (early, late) in found.items() if late > early * FLAT[name]]
+    grew = grown(samples)
     if grew or missing:
         console.print(f"grew: {', '.join(grew) or 'nothing'}")
         raise typer.Exit(1)

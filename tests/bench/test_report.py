@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,9 @@ from bench import document, report
 from bench.cases import CASES, LATENCY, LINES, RECOVERY, RESTART, SPACE, TAPS
 from bench.document import Document, Row
 from bench.goals import GOALS, outcomes
+from bench.spark import ratios, throughput
+from bench.spark.paced import Try
+from bench.spark.report import Document as Spark
 from tests.system.daemon import ROOT
 
 MACHINE: dict[str, object] = {
@@ -26,7 +29,8 @@ MACHINE: dict[str, object] = {
 
 
 def loaded(rate: float, cpu: float) -> dict[str, float]:
-    return {"events_per_second": rate, "cpu_us_per_event": cpu, "peak_rss_mb": 70.4, "generator_share": 0.125}
+    half = {"half_p50_us": 900.4, "half_p99_us": 4_000.0, "half_p999_us": 9_000.0, "written_per_byte": 1.3}
+    return {"events_per_second": rate, "cpu_us_per_event": cpu, "peak_rss_mb": 70.4, "generator_share": 0.125} | half
 
 
 def timed(p50: float) -> dict[str, float]:
@@ -67,13 +71,29 @@ RESULTS = Document(
             for name, rss in (("small", 80.0), ("large", 82.0))
         ),
     ],
-    {
-        "cases": [{"name": "walflow, noop, 100 B", "rounds": [{"rows_per_second": 1_000_000.0}]}],
-        "socket": [
-            {"rate": 50_000, "sent_at": 49_000.0, "sent": 10, "processed": 10},
-            {"rate": 100_000, "sent_at": 99_000.0, "sent": 20, "processed": 11},
-        ],
-    },
+    asdict(
+        Spark(
+            {"spark": "4.3.0", "java": "17", "python": "3.11.7", "cpus": 2, "cpu": "a CPU", "load": 0.1},
+            {
+                "master": "local[2]",
+                "heap": "4g",
+                "batches": 4,
+                "batch_mb": 30,
+                "rounds": 1,
+                "warm_rounds": 1,
+                "grace": 2,
+            }
+            | {"socket_seconds": 7.5},
+            cases=[
+                {"name": "walflow, noop, 100 B"}
+                | {"rounds": [asdict(throughput.Result(1_000_000.0, 2_000_000.0, 1.0, 0.1, 4))]}
+            ],
+            socket=[
+                asdict(Try(None, 50_000, 49_000.0, 10, 10, 5)),
+                asdict(Try(None, 100_000, 99_000.0, 20, 11, 5)),
+            ],
+        )
+    ),
 )
 
 
@@ -103,11 +123,20 @@ def test_every_goal_is_about_rows_that_there_are() -> None:
     everything |= dict.fromkeys(
         ("caught_up_mb_per_s", "direct_mb_per_s", "slowest_mb_per_s", "fastest_mb_per_s"), 1.0
     )
-    everything |= dict.fromkeys(("kept_mb_per_s", "acked_mb_per_s", "growing_mb_per_s"), 1.0)
+    everything |= dict.fromkeys(("kept_mb_per_s", "acked_mb_per_s", "growing_mb_per_s", "cpu_ms"), 1.0)
     rows = [Row(case.key, case.name, case.table, case.baseline, rounds=[everything]) for case in CASES]
 
-    assert [one.verdict for one in outcomes(replace(RESULTS, cases=rows))].count("not measured") == 0
-    assert len(GOALS) == 30
+    of_spark = {
+        "cases": [{"name": case.name, "rounds": [{"rows_per_second": 1.0}]} for case in throughput.CASES],
+        "socket": RESULTS.spark["socket"],
+        "ratios": [
+            {"name": one.name, "mine_rates": [1.0], "other_rates": [1.0]}
+            for one in ratios.selected("", beside_kafka=True)
+        ],
+    }
+    found = outcomes(replace(RESULTS, cases=rows, spark=of_spark))
+    assert [one.goal.figure for one in found if one.verdict == "not measured"] == []
+    assert len({goal.figure for goal in GOALS}) == len(GOALS)
 
 
 def test_markdown_has_a_row_for_everything() -> None:
@@ -115,7 +144,11 @@ def test_markdown_has_a_row_for_everything() -> None:
 
     assert "`python -m bench --rounds 2 --seconds 3`: medians of 2 rounds" in text
     assert "Python 3.11.7, Redis 7." in text
-    assert cells(text, "walflow: echo") == ["walflow: echo", "2,500,000", "2,000,000-3,000,000", "0.40", "70", "12%"]
+    assert cells(text, "walflow: echo") == [
+        *("walflow: echo", "2,500,000", "2,000,000-3,000,000"),
+        *("900", "4,000", "9,000"),
+        *("0.40", "1.30", "70", "12%"),
+    ]
     assert cells(text, "Redis")[:2] == ["Redis", "none"]
     assert "Redis: no redis-server: `make redis`" in text
     assert cells(text, "walflow at")[1:] == ["450", "900", "4,050", "20%"]
@@ -157,7 +190,7 @@ def test_a_terminal_shows_the_same_figures(capsys: pytest.CaptureFixture[str]) -
     for part in report.terminal(RESULTS):
         console.print(part)
 
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.replace("|", " ").split())
     for row in report.markdown(RESULTS).splitlines():
         if row.startswith("| ") and "---" not in row:
             assert " ".join(row.replace("|", " ").split()) in shown

@@ -53,6 +53,7 @@ def test_a_line_too_short_for_its_fields_is_refused() -> None:
 
 def test_a_broker_is_started_only_where_it_is_asked_for() -> None:
     assert selected("") == [*RATIOS]
+    assert selected("", beside_kafka=True) == [*RATIOS, *BESIDE_KAFKA]
     assert selected("kafka") == [*BESIDE_KAFKA]
     assert selected("kafka: batch") == [BESIDE_KAFKA[0]]
 
