@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
-from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
 from walflow.event import Block, Codec, ReadPlace, StreamId
 from walflow.families import Families
 from walflow.needs import Need
 from walflow.positions import Range
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 CONTRACT: Final = 2
 """The version of what stands here and in `walflow`, `walflow.net` and `walflow.delivery`.
@@ -372,7 +374,7 @@ class Half(Protocol):
 
     name: str  # flow::connector, as logs and metrics have it
     linked: bool  # something is linked to this half; the other half may run alone
-    log: FilteringBoundLogger
+    log: "FilteringBoundLogger"
 
     @property
     def scheduler(self) -> Scheduler: ...

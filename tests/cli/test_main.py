@@ -9,6 +9,7 @@ import pytest
 
 from tests.system.daemon import ROOT
 from walflow import __version__
+from walflow.cli import COMMANDS, GROUPS
 
 FLOW = ROOT / "flows" / "echo" / "server.troy"
 FULL = Path("/dev/full")
@@ -154,3 +155,23 @@ def test_a_command_that_there_is_not(arguments: list[str], known: str) -> None:
 
 def test_a_command_that_is_mistyped() -> None:
     assert b"Did you mean" in walflow("chek").stderr
+
+
+def test_a_command_imports_no_other_and_no_library_that_it_does_not_need() -> None:
+    """Each costs whoever calls it tenths of a second."""
+    told = (
+        "import sys; from walflow.cli import main; import atexit; "
+        "atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); main()"
+    )
+    command = [sys.executable, "-c", told, "fmt", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "walflow.cli.fmt" in loaded
+    assert loaded.isdisjoint({"walflow.cli.run", "walflow.cli.doctor", "structlog", "aiohttp", "http.client"})
+
+
+@pytest.mark.parametrize("words", [(), ("-h",), ("--help",)])
+def test_the_help_names_all_commands(words: tuple[str, ...]) -> None:
+    shown = walflow(*words).stdout.decode()
+    for name in (*COMMANDS, *GROUPS):
+        assert f" {name} " in shown

@@ -1,4 +1,7 @@
-"""The command line. Every command is a function in a module of its own; here they become one program."""
+"""The command line. Every command is a function in a module of its own; here they become one program.
+
+A module is imported when its command is called: all of them take a third of a second.
+"""
 
 import contextlib
 import errno
@@ -6,12 +9,43 @@ import io
 import os
 import sys
 import traceback
-from typing import Annotated, NoReturn
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
 from walflow import __version__
+from walflow.cli.commands import Commands, flowing
 from walflow.exit_codes import EX_IOERR, EX_SOFTWARE
+
+COMMANDS: Final = {
+    "run": "run:run",
+    "check": "check:check",
+    "fmt": "fmt:fmt",
+    "graph": "graph:graph",
+    "lsp": "lsp:lsp",
+    "new": "new:new",
+    "test": "test:run_cases",
+    "repl": "repl:repl",
+    "doc": "doc:doc",
+    "doctor": "doctor:doctor",
+    "schema": "schema:schema",
+    "status": "status:status",
+    "reload": "reload:reload",
+    "replay": "replay:replay",
+    "top": "top:top",
+    "tap": "tap:tap",
+}
+"""In the order of the help: module and function."""
+
+GROUPS: Final = {
+    "connectors": "connectors:connectors_app",
+    "wal": "wal:wal_app",
+    "letters": "letters:letters_app",
+    "frontier": "frontier:frontier_app",
+}
+"""Commands with commands of their own."""
 
 _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # what a redirected stdout may meet
 
@@ -20,7 +54,7 @@ def main() -> None:
     _hold_standard_descriptors()
     _print_anything()
     try:
-        app()(prog_name="walflow")
+        app(_called(sys.argv[1:]))(prog_name="walflow")
     except Exception as error:  # noqa: BLE001  # a bug of ours: one line, and a code of its own
         if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
             _end_unwritten(error)
@@ -63,30 +97,8 @@ def _tell_internal_error(error: Exception) -> None:
         return  # stderr is not read
 
 
-def app() -> typer.Typer:
-    # what a command needs is imported by the command: `walflow --help` loads no event loop
-    from walflow.cli.check import check
-    from walflow.cli.commands import Commands
-    from walflow.cli.connectors import connectors_app
-    from walflow.cli.doc import doc
-    from walflow.cli.doctor import doctor
-    from walflow.cli.fmt import fmt
-    from walflow.cli.frontier import frontier_app
-    from walflow.cli.graph import graph
-    from walflow.cli.letters import letters_app
-    from walflow.cli.lsp import lsp
-    from walflow.cli.new import new
-    from walflow.cli.reload import reload
-    from walflow.cli.repl import repl
-    from walflow.cli.replay import replay
-    from walflow.cli.run import run
-    from walflow.cli.schema import schema
-    from walflow.cli.status import status
-    from walflow.cli.tap import tap
-    from walflow.cli.test import run_cases
-    from walflow.cli.top import top
-    from walflow.cli.wal import flowing, wal_app
-
+def app(only: str = "") -> typer.Typer:
+    """`only`: the command that is called, and what it needs; "": all of them."""
     program = typer.Typer(
         name="walflow",
         cls=Commands,
@@ -95,27 +107,24 @@ def app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     program.callback()(_program)
-    program.command(help=flowing(run.__doc__ or ""))(run)
-    program.command()(check)
-    program.command()(fmt)
-    program.command()(graph)
-    program.command()(lsp)
-    program.command()(new)
-    program.command("test", help=flowing(run_cases.__doc__ or ""))(run_cases)
-    program.command(help=flowing(repl.__doc__ or ""))(repl)
-    program.command(help=flowing(doc.__doc__ or ""))(doc)
-    program.command()(doctor)
-    program.command()(schema)
-    program.command()(status)
-    program.command(help=flowing(reload.__doc__ or ""))(reload)
-    program.command(help=flowing(replay.__doc__ or ""))(replay)
-    program.command(help=flowing(top.__doc__ or ""))(top)
-    program.command(help=flowing(tap.__doc__ or ""))(tap)
-    program.add_typer(connectors_app(), name="connectors")
-    program.add_typer(wal_app(), name="wal")
-    program.add_typer(letters_app(), name="letters")
-    program.add_typer(frontier_app(), name="frontier")
+    for name in (only,) if only else (*COMMANDS, *GROUPS):
+        if name in GROUPS:
+            program.add_typer(_loaded(GROUPS[name])(), name=name)
+        else:
+            command = _loaded(COMMANDS[name])
+            program.command(name, help=flowing(command.__doc__ or ""))(command)
     return program
+
+
+def _loaded(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(f"walflow.cli.{module}"), name)
+    return found
+
+
+def _called(words: Sequence[str]) -> str:
+    """The command that a command line begins with. What it is not, is for all of them to say."""
+    return words[0] if words and (words[0] in COMMANDS or words[0] in GROUPS) else ""
 
 
 def _print_version(asked: bool) -> None:

@@ -1,5 +1,6 @@
 """A program of commands that names them where one is asked for that it does not have."""
 
+import inspect
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final
@@ -58,3 +59,8 @@ def example(ctx: Any) -> str:
     """A call of the command with each argument that it must have."""
     needed = [param.name for param in ctx.command.params if param.param_type_name == "argument" and param.required]
     return f"For example: {' '.join([ctx.command_path, *(FOR_EXAMPLE[name] for name in needed)])}"
+
+
+def flowing(text: str) -> str:
+    """Paragraphs without line breaks, which help would keep."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))

@@ -9,8 +9,7 @@ import msgspec
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.commands import Commands
-from walflow.cli.wal import flowing
+from walflow.cli.commands import Commands, flowing
 from walflow.cli.wal.terminal import AsJson, At, end, told
 from walflow.exit_codes import EX_FINDINGS, EX_USAGE
 

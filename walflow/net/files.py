@@ -7,11 +7,12 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Final
 
 from walflow import world
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 LARGEST: Final = 16 << 20  # bytes: a hundred times what a system has as authorities
 
@@ -57,7 +58,7 @@ def held(path: str) -> Generator[str]:
         yield by_number if os.path.exists(by_number) else path
 
 
-def warn_if_open(path: str | Path, what: str, log: FilteringBoundLogger, *, group: bool = False) -> None:
+def warn_if_open(path: str | Path, what: str, log: "FilteringBoundLogger", *, group: bool = False) -> None:
     """Warns if users other than the owner (with `group`: and its group) may read or write a secret file."""
     try:
         mode = stat.S_IMODE(world.disk().status(str(path)).mode)

@@ -4,14 +4,16 @@ import ipaddress
 import ssl
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from structlog.typing import FilteringBoundLogger
 
 from walflow.errors import WalflowError
 from walflow.net.files import held, warn_if_open
 from walflow.net.secrets import Secret
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 MinVersion = Literal["1.2", "1.3"]
 
@@ -107,7 +109,7 @@ class Contexts:
     """`current` is the context for new connections. `reload` reads the files again. If they cannot be read, the
     context of before stays in use. Connections that are open keep theirs in any case."""
 
-    def __init__(self, tls: ServerTls | ClientTls, log: FilteringBoundLogger) -> None:
+    def __init__(self, tls: ServerTls | ClientTls, log: "FilteringBoundLogger") -> None:
         """Raises WalflowError."""
         self._tls = tls
         self._log = log

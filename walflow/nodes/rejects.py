@@ -12,9 +12,7 @@ import base64
 import codecs
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from walflow.codecs import JSON
 from walflow.codecs.json import within_record
@@ -26,6 +24,9 @@ from walflow.metrics import CountedValue
 from walflow.nodes.ports import Rejection, WatchedPort
 from walflow.operators.operator import RejectionDetails
 from walflow.receipt import Receipt
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_EVENTS: Final = 4096
@@ -101,7 +102,7 @@ class ErrPort:
         name: str,
         target: Node | None,
         rejected: CountedValue,
-        log: FilteringBoundLogger,
+        log: "FilteringBoundLogger",
         rejections: "deque[Rejection] | None" = None,
     ) -> None:
         self.name = name

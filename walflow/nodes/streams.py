@@ -3,9 +3,7 @@ opened the stream with `marks`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Final
 
 from walflow.event import Block, Codec, Frames, Node, ReadPlace, StreamId
 from walflow.framing import LINES, Incoming
@@ -19,6 +17,9 @@ from walflow.nodes.window import SendWindow
 from walflow.offsets import EventEnds
 from walflow.receipt import Receipt, Settled
 from walflow.world import wall_ns
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 BLOCK_BYTES: Final = 256 << 10  # the most bytes of one read of a socket
 BLOCK_EVENTS: Final = 4096
@@ -185,7 +186,7 @@ class Streams:
         window.give_back(size)
 
 
-def log_bug(log: FilteringBoundLogger, error: Exception, block: Block) -> None:
+def log_bug(log: "FilteringBoundLogger", error: Exception, block: Block) -> None:
     """A node that raises has a bug. Only this block fails, when its receipt is collected. A log sends it again, in
     the end alone."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]

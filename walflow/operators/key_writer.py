@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from walflow.contract import Scheduler
 from walflow.errors import WalflowError
 from walflow.one_job import OneJob
 from walflow.operators.seen import SeenFile, SeenKeys
 from walflow.receipt import Numbering, Receipt
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 RETRY: Final = 1.0  # seconds until keys are written again that could not be
 
@@ -29,7 +30,7 @@ def tell(outcomes: Iterable[SharedOutcome]) -> None:
 
 
 class KeyWriter:
-    def __init__(self, file: SeenFile, seen: SeenKeys, scheduler: Scheduler, log: FilteringBoundLogger) -> None:
+    def __init__(self, file: SeenFile, seen: SeenKeys, scheduler: Scheduler, log: "FilteringBoundLogger") -> None:
         self._file = file
         self._seen = seen
         self._scheduler = scheduler

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
-from structlog.typing import FilteringBoundLogger
 
 from walflow.contract import Claim, Counter, Gate, Ports, Scheduler
 from walflow.event import Block, Node
 from walflow.families import Families, Family
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 HELD: Final[Families] = {
     "held_events": Family(
@@ -88,7 +90,7 @@ class OperatorContext:
     err: OperatorErr
     counter: Callable[[str], Counter]
     gauge: Callable[[str, Callable[[], float]], None]
-    log: FilteringBoundLogger
+    log: "FilteringBoundLogger"
     upstream: list[Gate] = field(default_factory=list[Gate])
     windows: list[WindowLimits] = field(default_factory=list[WindowLimits])
     forgetful: list[str] = field(default_factory=list[str])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import typer
 
-from walflow.cli.commands import Commands
+from walflow.cli.commands import Commands, flowing
 
 HELP = "Events that a sink has rejected, and that the log before it keeps: see them, mend them, send them again."
 
@@ -12,7 +12,6 @@ HELP = "Events that a sink has rejected, and that the log before it keeps: see t
 def letters_app() -> typer.Typer:
     from walflow.cli.letters.change import drop, retry
     from walflow.cli.letters.see import export, list_, show
-    from walflow.cli.wal import flowing
 
     program = typer.Typer(cls=Commands, help=HELP, no_args_is_help=True)
     commands: tuple[Callable[..., None], ...] = (list_, show, export, retry, drop)

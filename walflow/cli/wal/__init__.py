@@ -1,11 +1,10 @@
 """`walflow wal`: commands that inspect, repair, export and import the directory of a log."""
 
-import inspect
 from collections.abc import Callable
 
 import typer
 
-from walflow.cli.commands import Commands
+from walflow.cli.commands import Commands, flowing
 
 HELP = "Inspect, repair and copy a log's directory."
 
@@ -39,8 +38,3 @@ def wal_app() -> typer.Typer:
     for command in commands:
         program.command(command.__name__.strip("_"), help=flowing(command.__doc__ or ""))(command)
     return program
-
-
-def flowing(text: str) -> str:
-    """Paragraphs without line breaks, which help would keep."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
