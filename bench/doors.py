@@ -23,7 +23,7 @@ from demo.server import ROOT, Server, free_port
 
 DOORS: Final = FLOWS / "doors"
 FILE: Final = "in.log"
-MB_A_SECOND: Final = 1000  # appended for each second to be measured: a checkpoint that waits must not be what is measured
+MB_A_SECOND: Final = 1000  # appended for each second to be measured: many times what waits for a checkpoint
 MOST_OF_IT: Final = 0.95  # the rate is measured up to here: behind it, a checkpoint waits half a second for more
 LOOK: Final = 0.01  # seconds between looks at how far it is read
 

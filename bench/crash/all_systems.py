@@ -7,5 +7,6 @@ from bench.crash.kafka import Kafka
 from bench.crash.nats import Nats
 from bench.crash.otel import Otel
 from bench.crash.systems import Rsyslog, SyslogNg, System, Walflow
+from bench.crash.telegraf import Telegraf
 
-SYSTEMS: Final[Sequence[System]] = (Walflow(), Rsyslog(), SyslogNg(), Nats(), Kafka(), Otel())
+SYSTEMS: Final[Sequence[System]] = (Walflow(), Rsyslog(), SyslogNg(), Nats(), Kafka(), Otel(), Telegraf())

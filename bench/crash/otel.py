@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from bench.crash.ends import Client, HttpClient, HttpReceiver, Receiver
+from bench.crash.ends import Client, HttpClient, QuotedHttpReceiver, Receiver
 from bench.crash.events import event
 from bench.crash.ledger import Ledger
 from bench.crash.systems import MOST_MB, Ready, System
@@ -57,11 +57,6 @@ class OtlpClient(HttpClient):
         return json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}).encode()
 
 
-class OtlpReceiver(HttpReceiver):
-    async def judge(self, data: bytes) -> Literal["taken", "busy", "refused"]:
-        return await super().judge(data.replace(b'\\"', b'"').replace(b"}", b"}\n"))
-
-
 class Otel(System):
     name = "OpenTelemetry Collector, file storage, fsync"
     promise = "fsync: when set, will force the database to perform an fsync after each write"
@@ -86,7 +81,7 @@ class Otel(System):
         return OtlpClient(port)
 
     def receiver(self, ledger: Ledger, port: int, own: int) -> Receiver:
-        return OtlpReceiver(ledger, port)
+        return QuotedHttpReceiver(ledger, port)
 
 
 def build() -> None:
