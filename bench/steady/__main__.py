@@ -125,7 +125,8 @@ def main(
     console.print(f"{missing:,} missing, {came.total() - sum(sent.values()) + missing:,} twice")
     if json_file is not None:
         kept = {"machine": document.machine(), "minutes": minutes, "sent": sent, "came": came, "missing": missing}
-        json_file.write_text(json.dumps(kept | {"samples": [asdict(one) for one in samples]}, indent=1) + "\n")
+        lines = ",\n".join(json.dumps(asdict(one)) for one in samples)  # one a line, for who compares two of them
+        json_file.write_text(f'{json.dumps(kept)[:-1]}, "samples": [\n{lines}\n]}}\n')
     grew = grown(samples)
     if grew or missing:
         console.print(f"grew: {', '.join(grew) or 'nothing'}")
