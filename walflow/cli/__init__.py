@@ -19,32 +19,28 @@ from walflow import __version__
 from walflow.cli.commands import Commands, flowing
 from walflow.exit_codes import EX_IOERR, EX_SOFTWARE
 
-COMMANDS: Final = {
-    "run": "run:run",
-    "check": "check:check",
-    "fmt": "fmt:fmt",
-    "graph": "graph:graph",
-    "lsp": "lsp:lsp",
-    "new": "new:new",
-    "test": "test:run_cases",
-    "repl": "repl:repl",
-    "doc": "doc:doc",
-    "doctor": "doctor:doctor",
-    "schema": "schema:schema",
-    "status": "status:status",
-    "reload": "reload:reload",
-    "replay": "replay:replay",
-    "top": "top:top",
-    "tap": "tap:tap",
-}
-"""In the order of the help: module and function."""
-
-GROUPS: Final = {
-    "connectors": "connectors:connectors_app",
-    "wal": "wal:wal_app",
-    "letters": "letters:letters_app",
-    "frontier": "frontier:frontier_app",
-}
+_COMMANDS: Final = (
+    "run:run",
+    "check:check",
+    "fmt:fmt",
+    "graph:graph",
+    "lsp:lsp",
+    "new:new",
+    "test:run_cases",
+    "repl:repl",
+    "doc:doc",
+    "doctor:doctor",
+    "schema:schema",
+    "status:status",
+    "reload:reload",
+    "replay:replay",
+    "top:top",
+    "tap:tap",
+)
+_GROUPS: Final = ("connectors:connectors_app", "wal:wal_app", "letters:letters_app", "frontier:frontier_app")
+COMMANDS: Final = {place.partition(":")[0]: place for place in _COMMANDS}
+"""Module and function of each, in the order of the help. Its name is the module's."""
+GROUPS: Final = {place.partition(":")[0]: place for place in _GROUPS}
 """Commands with commands of their own."""
 
 _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # what a redirected stdout may meet
