@@ -49,7 +49,6 @@ WORDS: Final = {
     },
     "spark": {"walflow/cli/doctor.py": "an extra"},
     "tcp_server": {"walflow/cli/commands.py": "an example on the page of commands"},
-    "wal": {"walflow/cli/__init__.py": "the command `walflow wal`"},
 }
 
 
