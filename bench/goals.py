@@ -218,8 +218,8 @@ GOALS: Final = (
     Goal(
         "MB/s of a followed file ÷ `tail -F` into `cat`",
         "reading what an application writes; tail and cat are two processes",
-        0.3,
         0.5,
+        0.8,
         ratio("mb_per_s", "follow", "follow-tail"),
     ),
     Goal(

@@ -1,7 +1,8 @@
 """One WebSocket connection without its socket: converts bytes to messages and back, with the `websockets` library.
 
-A frame costs it 6 µs. What most frames are is therefore read and written by the block (`connectors.ws.frames`), while
-nothing else is under way: no handshake, no compression, no message in fragments, no goodbye.
+A frame costs it 3 to 6 µs. A message in a frame of its own is therefore read and written by the block
+(`connectors.ws.frames`), while nothing else is under way: no handshake, no compression, no message in fragments, no
+goodbye.
 """
 
 import logging
