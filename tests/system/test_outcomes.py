@@ -20,7 +20,7 @@ from websockets.sync.server import ServerConnection, serve
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, pipeline, plain
 from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import WALFLOW, Client, running, wait_until
+from tests.system.daemon import PATIENCE, WALFLOW, Client, running, wait_until
 from tests.system.test_kv_dns import name_server
 
 
@@ -363,6 +363,37 @@ def test_a_stop_does_not_wait_for_events_that_have_failed(tmp_path: Path) -> Non
                 "main::out takes no events",  # while it tries this event alone
             )
             assert daemon.last("stopped")["left"] == 1
+
+
+def test_a_stop_waits_for_the_second_try_of_what_has_failed_once(tmp_path: Path) -> None:
+    draining = threading.Event()
+    tries: list[list[int]] = []
+
+    def answer(ids: list[int]) -> int:
+        tries.append(ids)
+        if len(tries) == 2:  # the others were taken by then, so it is no outage
+            return 500
+        if len(tries) > 2:
+            assert draining.wait(PATIENCE)
+        return 200
+
+    server = Server(answer)
+    with serving(server):
+        file = flow(tmp_path, http(server, timeout=10_000_000_000))
+        with running(file, tmp_path, "--drain-seconds", "1000", admin=LOOPBACK) as daemon:
+            client = Client(daemon.port())
+            client.send(b'{"id":0}\n')
+            wait_until(lambda: len(tries) == 1)
+            client.send(b'{"id":1}\n')
+            wait_until(lambda: len(tries) > 1)
+            client.close()
+            stop = threading.Thread(target=daemon.terminate)
+            stop.start()
+            daemon.wait_for("draining")
+            draining.set()
+            stop.join()
+            assert daemon.last("stopped")["left"] == 0
+    assert sorted(server.taken) == [0, 1]
 
 
 @contextmanager
