@@ -144,6 +144,7 @@ WAL_COMMANDS = "there is stats, check, dump, repair, skip, rename, retain, consu
         ),
         (["wal", "inspect"], WAL_COMMANDS),
         (["connectors", "tcp_server"], "write `walflow connectors show tcp_server`, or `walflow connectors list`"),
+        (["connectors", "sqlite"], "write `walflow connectors show sqlite`, or `walflow connectors list`"),
         (["wal", "help"], WAL_COMMANDS),
     ],
 )

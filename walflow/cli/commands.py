@@ -41,8 +41,9 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # Any: typer's classes of these are private
         word = args[0] if args else ""
+        typed = 0.7 if "show" in self.commands else 0.6  # `sqlite` is a type, and no slip for `list`
         if (
-            word and not word.startswith("-") and not get_close_matches(word, self.commands)
+            word and not word.startswith("-") and not get_close_matches(word, self.commands, cutoff=typed)
         ):  # typer has words for these
             if word in _OPTIONS and ctx.parent is None:
                 known = f"write `{ctx.command_path} {_OPTIONS[word]}`"
