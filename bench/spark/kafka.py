@@ -20,6 +20,8 @@ BATCHES: Final = 5  # of a stream, the first of which does not count
 RATIOS: Final = (
     Ratio("kafka: batch", "walflow, spark.read", "kafka, spark.read", 4),
     Ratio("kafka: streaming", "walflow, readStream", "kafka, readStream", 2.5),
+    Ratio("kafka: batch, the floor", "from memory, spark.read", "kafka, spark.read", None),
+    Ratio("kafka: streaming, the floor", "from memory, readStream", "kafka, readStream", None),
 )
 
 
@@ -54,7 +56,13 @@ def frames(
         own = lake.options(consumers.pop()) | streamed | {"maxBytesPerBatch": "1g"}
         return spark.readStream.format("walflow").options(**own).load()
 
+    from bench.spark import memory
+
+    spark.dataSource.register(memory.Memory)
+    told = {"total": data.total, "size": data.size, "rows": int(most), "partitions": PARTITIONS}
     return {
+        "from memory, spark.read": lambda: spark.read.format(memory.FORMAT).options(**told).load(),
+        "from memory, readStream": lambda: spark.readStream.format(memory.FORMAT).options(**told).load(),
         "walflow, spark.read": lambda: spark.read.format("walflow").options(**lake.options(consumers[0])).load(),
         "kafka, spark.read": lambda: spark.read.format("kafka").options(**options).load(),
         "walflow, readStream": walflow_stream,

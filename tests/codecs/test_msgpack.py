@@ -64,6 +64,37 @@ def test_what_is_refused(payload: bytes, reason: str) -> None:
     assert reason in said
 
 
+def verdict_of(payload: bytes) -> str:
+    try:
+        MSGPACK.decode(payload)
+    except CannotDecode as error:
+        return str(error)
+    return ""
+
+
+LOOKS_INFINITE = st.sampled_from([b"\xc4\x03\xcb\x7f\xf0", b"\xa2\xca\x7f", b"\xcf" + b"\xca\xff\xff\x80" * 2])
+PIECE = (
+    VALUE.map(MSGPACK.encode)
+    | LOOKS_INFINITE
+    | st.sampled_from([payload for payload, _ in REFUSED])
+    | st.binary(max_size=3)
+)
+
+
+@settings(max_examples=examples(1000))
+@given(st.lists(PIECE, min_size=1, max_size=5), st.data())
+def test_many_have_the_verdicts_that_each_has_alone(payloads: list[bytes], data: st.DataObject) -> None:
+    """Also where neighbours would be good values if they were cut elsewhere."""
+    if len(payloads) > 1 and data.draw(st.booleans()):
+        number = data.draw(st.integers(1, len(payloads) - 1))
+        both = payloads[number - 1] + payloads[number]
+        at = data.draw(st.integers(0, len(both)))
+        payloads[number - 1 : number + 1] = [both[:at], both[at:]]
+    verdict = MSGPACK.validate(MESSAGES.join(payloads), MESSAGES)
+    assert (verdict.good.payloads() if verdict.good is not None else []) == [p for p in payloads if not verdict_of(p)]
+    assert list(verdict.bad) == [(p, said) for p in payloads if (said := verdict_of(p))]
+
+
 @settings(max_examples=examples(1000))
 @given(st.binary(max_size=30) | st.binary(max_size=8).map(lambda tail: b"\x92\xcb\x7f\xf0" + tail))
 def test_arbitrary_bytes_are_refused_or_can_be_written(payload: bytes) -> None:

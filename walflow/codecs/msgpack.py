@@ -5,13 +5,17 @@ and no other codec knows them. Bytes stay bytes: msgpack and binary write them, 
 bits cannot be written.
 
 Valid is what decodes and what JSON could hold but for its bytes: both are asked of libraries, which costs a third of
-looking at each value from here.
+looking at each value from here. The events of a read are asked about as one array, which costs half of one by one.
+Only where something is wrong with one of them is each looked at.
 """
 
 import math
 import re
-from collections.abc import Mapping
+import struct
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate, chain
 from typing import Final, cast
 
 import msgspec
@@ -19,10 +23,12 @@ import orjson
 
 from walflow.codecs.per_event import EventCodec
 from walflow.errors import CannotDecode, CannotEncode
+from walflow.event import Frames, Framing, Verdict
 from walflow.plugins import known_keys
 
 _OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATETIME
-_perhaps_infinite = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]").search
+_infinite_double = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")  # with one first byte each: ten times as fast
+_infinite_single = re.compile(rb"\xca[\x7f\xff][\x80-\xff]")  # as one expression for both
 
 
 def _no_extension(code: int, data: memoryview) -> object:
@@ -30,11 +36,20 @@ def _no_extension(code: int, data: memoryview) -> object:
 
 
 _decode = msgspec.msgpack.Decoder(ext_hook=_no_extension).decode
+_elements = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.msgpack.Encoder().encode
+_ARRAY: Final = struct.Struct(">BI")  # array 32 of the specification: its first byte, and the number of elements
+_ARRAY_32: Final = 0xDD
 
 
 class Msgpack(EventCodec):
     name = "msgpack"
+
+    def validate(self, data: bytes, framing: Framing, count: int | None = None) -> Verdict:
+        payloads = framing.payloads(data)
+        if _are_good(payloads):
+            return Verdict(Frames(data, len(payloads), framing))
+        return super().validate(data, framing, count)
 
     def decode(self, payload: bytes) -> object:
         try:
@@ -61,10 +76,33 @@ class Msgpack(EventCodec):
         return True
 
 
+def _are_good(payloads: Sequence[bytes]) -> bool:
+    """False: one of them may not be. Behind the head of an array they are its elements, if each is one value: then
+    each element has the length of its payload."""
+    array = b"".join((_ARRAY.pack(_ARRAY_32, len(payloads)), *payloads))
+    lengths = [*map(len, payloads)]
+    try:
+        if [memoryview(each).nbytes for each in _elements(array)] != lengths:
+            return False
+        values: list[object] = _decode(array)
+        orjson.dumps(values, _not_json, _OPTIONS)
+    except (orjson.JSONEncodeError, msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    if not _perhaps_infinite(array):
+        return True
+    starts = [*accumulate(lengths, initial=_ARRAY.size)]
+    found = chain(_infinite_double.finditer(array), _infinite_single.finditer(array))
+    return all(is_finite(values[bisect_right(starts, match.start()) - 1]) for match in found)
+
+
 def _not_json(value: object) -> None:
     """Bytes are allowed, because later parts accept them. Other values that JSON does not have are not."""
     if not isinstance(value, bytes):
         raise TypeError("a timestamp" if isinstance(value, datetime) else type(value).__name__)
+
+
+def _perhaps_infinite(data: bytes) -> bool:
+    return _infinite_double.search(data) is not None or _infinite_single.search(data) is not None
 
 
 def is_finite(value: object) -> bool:

@@ -22,7 +22,7 @@ from walflow.framing.messages import MESSAGES
 from walflow.framing.multiline import Multiline, Pending, divided
 from walflow.framing.processor import Encoder, Processor, encoder_at
 from walflow.framing.separate import LINES, Separate
-from walflow.framing.steps import EachPiece, Refused, Worked, decoders, last_pieces, pieces
+from walflow.framing.steps import EachPiece, Refused, Several, Worked, decoders, each, last_pieces, pieces
 from walflow.framing.textual_length_prefixed import TEXTUAL_LENGTH_PREFIXED
 from walflow.framing.whole import WHOLE
 
@@ -43,9 +43,11 @@ __all__ = [
     "Processor",
     "Refused",
     "Separate",
+    "Several",
     "Worked",
     "decoders",
     "divided",
+    "each",
     "encoder_at",
     "frames_of",
     "incoming",

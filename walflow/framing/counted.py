@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from walflow.framing.steps import Decoder, Item, Refused
+from walflow.framing.steps import MANY, Decoder, Item, Refused, Several
 
 ABSURD: Final = 1 << 32  # a length from here on is no length: the stream is something else, or out of step
 
@@ -59,21 +59,34 @@ class _Decoder(Decoder):
             yield Refused(f"{error}: where the next event begins is not known any more", ends=True)
 
     def _cut(self, data: bytes) -> Iterator[Item]:
+        read, limit, size = self._header, self._limit, len(data)
         start = self._wanted = 0
-        while (header := self._header(data, start)) is not None:
-            length, begin = header
-            end = begin + length
-            if length > self._limit:
-                if length >= ABSURD:
-                    raise NoLength(f"event of {length} bytes exceeds max_event_bytes, {self._limit}")
-                yield Refused(f"event of {length} bytes exceeds max_event_bytes, {self._limit}")
-                self._skip = max(end - len(data), 0)
-            elif end > len(data):
-                self._wanted = end - start
-                break
-            else:
-                yield data[begin:end]
-            start = end
+        found: list[bytes] = []
+        try:
+            while (header := read(data, start)) is not None:
+                length, begin = header
+                end = begin + length
+                if length > limit:
+                    yield Several(found)
+                    found = []
+                    reason = f"event of {length} bytes exceeds max_event_bytes, {limit}"
+                    if length >= ABSURD:
+                        raise NoLength(reason)
+                    yield Refused(reason)
+                    self._skip = max(end - size, 0)
+                elif end > size:
+                    self._wanted = end - start
+                    break
+                else:
+                    found.append(data[begin:end])
+                    if len(found) == MANY:
+                        yield Several(found)
+                        found = []
+                start = end
+        except NoLength:
+            yield Several(found)
+            raise
+        yield Several(found)
         self._tail += data[start:]
 
     def lost(self) -> Iterator[Item]:

@@ -4,7 +4,7 @@ Unlike in tremor, an empty event does not wait for the bytes that follow it.
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -25,28 +25,26 @@ class LengthPrefixed:
         return "<LengthPrefixed>"
 
     def count(self, data: bytes) -> int:
-        return sum(1 for _ in _bounds(data))
+        return len(self.index(data))
 
     def index(self, data: bytes) -> Sequence[int]:
-        return [end for _, end in _bounds(data)]
+        read, size = _LENGTH.unpack_from, len(data)
+        ends: list[int] = []
+        end = 0
+        while end < size:
+            end += _size + read(data, end)[0]
+            ends.append(end)
+        return ends
 
     def frames(self, data: bytes) -> list[bytes]:
         return [data[begin:end] for begin, end in pairwise((0, *self.index(data)))]
 
     def payloads(self, data: bytes) -> list[bytes]:
-        return [data[begin:end] for begin, end in _bounds(data)]
+        return [data[begin + _size : end] for begin, end in pairwise((0, *self.index(data)))]
 
     def join(self, payloads: Iterable[bytes]) -> bytes:
         pack = _LENGTH.pack
         return b"".join([part for payload in payloads for part in (pack(len(payload)), payload)])
-
-
-def _bounds(data: bytes) -> Iterator[tuple[int, int]]:
-    end = 0
-    while end < len(data):
-        begin = end + _size
-        end = begin + int(_LENGTH.unpack_from(data, end)[0])
-        yield begin, end
 
 
 def _header(data: bytes, start: int) -> Header | None:

@@ -40,30 +40,25 @@ class Messages:
         return b""
 
     def index(self, data: bytes) -> Sequence[int]:
+        read, last = _LENGTH.unpack_from, len(data) - 4
         ends: list[int] = []
         at = 0
-        while at + 4 <= len(data):
-            at += 4 + _LENGTH.unpack_from(data, at)[0]
-            if at <= len(data):
-                ends.append(at)
+        while at <= last:
+            at += 4 + read(data, at)[0]
+            ends.append(at)
+        if at > len(data):
+            ends.pop()  # not all of it is there
         return ends
 
     def frames(self, data: bytes) -> list[bytes]:
         return [data[begin:end] for begin, end in pairwise((0, *self.index(data)))]
 
     def payloads(self, data: bytes) -> list[bytes]:
-        payloads: list[bytes] = []
-        start = 4
-        for end in self.index(data):
-            payloads.append(data[start:end])
-            start = end + 4
-        return payloads
+        return [data[begin + 4 : end] for begin, end in pairwise((0, *self.index(data)))]
 
     def join(self, payloads: Iterable[bytes]) -> bytes:
-        parts: list[bytes] = []
-        for payload in payloads:
-            parts += (_LENGTH.pack(len(payload)), payload)
-        return b"".join(parts)
+        pack = _LENGTH.pack
+        return b"".join([part for payload in payloads for part in (pack(len(payload)), payload)])
 
 
 MESSAGES = Messages()

@@ -7,7 +7,7 @@ to a thousand is never there at once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 
 class Refused(NamedTuple):
@@ -25,7 +25,16 @@ class Worked(NamedTuple):
     size: int
 
 
-Item = bytes | Refused | Worked
+class Several(NamedTuple):
+    """Pieces in a row, no more than MANY: of a step that finds many of them in little time."""
+
+    pieces: list[bytes]
+
+
+MANY: Final = 1024
+
+Piece = bytes | Refused | Worked
+Item = Piece | Several
 
 
 class Decoder(Protocol):
@@ -118,6 +127,15 @@ def pieces(steps: Sequence[Decoder], data: bytes) -> Iterator[Item]:
     return items
 
 
+def each(items: Iterable[Item]) -> Iterator[Piece]:
+    """One by one."""
+    for item in items:
+        if isinstance(item, Several):
+            yield from item.pieces
+        else:
+            yield item
+
+
 def last_pieces(steps: Sequence[Decoder], *, complete: bool) -> Iterator[Item]:
     items: Iterator[Item] = iter(())
     for step in steps:
@@ -126,7 +144,7 @@ def last_pieces(steps: Sequence[Decoder], *, complete: bool) -> Iterator[Item]:
 
 
 def _through(step: Decoder, items: Iterable[Item]) -> Iterator[Item]:
-    for item in items:
+    for item in each(items):
         if isinstance(item, bytes):
             yield from step.feed(item)
         else:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from walflow.event import Codec, StreamId
-from walflow.framing import Incoming, Worked, decoders, frames_of, last_pieces, pieces
+from walflow.framing import Incoming, Several, Worked, decoders, frames_of, last_pieces, pieces
 from walflow.framing.steps import Item
 from walflow.nodes.ingress import Delivery, IngressStream
 
@@ -124,7 +124,10 @@ class StagedStream(IngressStream):
         size = 0
         for item in self._work[0]:
             size += ITEM
-            if isinstance(item, bytes):
+            if isinstance(item, Several):
+                found += item.pieces
+                size += sum(map(len, item.pieces)) + ITEM * len(item.pieces)
+            elif isinstance(item, bytes):
                 found.append(item)
                 size += len(item)
             elif isinstance(item, Worked):

@@ -139,8 +139,9 @@ class _Kept:
         return found
 
     def _only_failed(self, source: SourceNode) -> bool:
-        """Each event that is not settled has failed more than once, and waits for its next try. It is sent again after
-        the next start. After one failure it may be well: its peer was restarted, or a neighbour was to blame."""
+        """Each event that is not settled has failed more than once, and waits for its next try. It is sent again
+        after the next start. After one failure it may be well: its peer was restarted, or a neighbour was to
+        blame."""
         outlet = source.outlet
         if outlet is None or not 0 < outlet.waiting() <= MOST:
             return False
