@@ -28,6 +28,12 @@ TESTS: Final = (
     "tests/delivery",
     "tests/connectors/test_file_append.py",
     "tests/test_positions.py",
+    "tests/test_receipt.py",
+    "tests/test_outage.py",
+    "tests/nodes",
+    "tests/sinks",
+    "tests/testing/test_sinks.py",
+    "tests/connectors/test_sink_promises.py",
     "tests/connectors/test_file_sidecar.py",
     "tests/connectors/test_file_trouble.py",
 )

@@ -89,7 +89,7 @@ class Run:
 
     def reach(self) -> None:
         """Brings up to date which test reaches what. Raises Wrong where a test is red without any mutant."""
-        now = {file: digest(file) for file in _files(self._tests)}
+        now = {file: digest(file) for file in files_of(self._tests)}
         old = self._results.tests
         changed = [file for file in now if old.get(file) != now[file]]
         self._results.reached = {
@@ -180,7 +180,7 @@ def _folder(folder: str, number: int) -> Path:
     return path
 
 
-def _files(names: Sequence[str]) -> list[str]:
+def files_of(names: Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         path = ROOT / name

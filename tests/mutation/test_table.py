@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.reach import TESTS
 from tests.mutation.results import Results
 from tests.mutation.rows import ASSERTED, ROOT, SHOWN, STREAM, SYSTEM, Row, table, targets
-from tests.mutation.run import Bench, Wrong
+from tests.mutation.run import Bench, Wrong, files_of
 from tests.mutation.survivors import explained, stale
 from walflow.disk import Disk
 from walflow.wal.directory import Directory
@@ -40,6 +41,19 @@ def test_every_module_of_the_engine_is_in_it() -> None:
     rule = {"walflow/outage.py", "walflow/sinks/job_engine.py"}
     assert set(targets()) - engine == {"walflow/durable.py", *sidecar, *delivery, *outcomes, *rule}
     assert engine < set(targets())
+
+
+def test_what_mirrors_a_changed_file_is_run() -> None:
+    """Else its mutants live because nobody looks at them."""
+    run = {ROOT / file for file in files_of(TESTS)}
+    mirrors = [
+        found
+        for file in targets()
+        for found in (ROOT / "tests").rglob(f"test_{Path(file).stem}.py")
+        if found.relative_to(ROOT / "tests").parts[:-1] == Path(file).parts[1:-1]
+    ]
+    assert {str(each.relative_to(ROOT)) for each in mirrors if each not in run} == set()
+    assert len(mirrors) > 20
 
 
 @pytest.mark.parametrize("file", targets())
