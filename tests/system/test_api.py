@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -106,4 +107,32 @@ def test_pause_and_resume(tmp_path: Path) -> None:
         assert ask(admin, "/v1/flows/server", {"status": "running"}, TOKEN)[1]["status"] == "running"
         assert client.lines(1) == [b'{"a":1}']
         client.close()
+        assert daemon.terminate() == 0
+
+
+def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:
+    """Pause, reload and letters: each waits for the rest of what it is asked."""
+    (tmp_path / "token").write_text("s3cret\n")
+    asked: list[tuple[str, str, object, int]] = [
+        ("PATCH", LOG, {"status": "paused"}, 200),
+        ("POST", "/letters", {"path": "none", "do": "drop", "ranges": []}, 404),
+        ("POST", "/reload", {"by": "two pieces", "dry": True}, 202),
+    ]
+    options = ("--admin-token-file", str(tmp_path / "token"))
+    with running(echo_flow(tmp_path), tmp_path, *options, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        admin.until_ready()
+        host, _, port = admin.address.rpartition(":")
+        for method, path, wanted, code in asked:
+            body = json.dumps(wanted).encode()
+            head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {TOKEN['Authorization']}\r\n"
+            with socket.create_connection((host, int(port)), PATIENCE) as sock:
+                sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:9])
+                for _ in range(3):
+                    admin.get("/livez")  # so it has looked at what came
+                sock.sendall(body[9:])
+                answer = http.client.HTTPResponse(sock)
+                answer.begin()
+                assert answer.status == code, answer.read()
+        assert daemon.wait_for("reload")["by"] == "two pieces"
         assert daemon.terminate() == 0

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from aiohttp import web
 
+from walflow.admin.body import TooLong, body_of
 from walflow.admin.guard import Guard
 from walflow.contract import LetterAnswer
 from walflow.nodes.letters import SinkLetters
@@ -53,11 +54,10 @@ class Letters:
         if not self._guard.may_change:
             line = "letters are changed with an --admin-token-file, or an --admin that is unix:/path"
             return web.Response(text=f"{line}\n", status=403)
-        body = await _body(request)
-        if body is None:
-            return web.Response(text=f"a request has at most {LONGEST} bytes\n", status=413)
         try:
-            wanted = msgspec.json.decode(body, type=LettersRequest)
+            wanted = msgspec.json.decode(await body_of(request, LONGEST), type=LettersRequest)
+        except TooLong as error:
+            return web.Response(text=f"{error}\n", status=413)
         except msgspec.MsgspecError as error:
             return web.Response(text=f"{error}\n", status=400)
         keeper = next((one.keeper for one in self._ways() if one.keeper and one.keeper.path == wanted.path), None)
@@ -98,13 +98,3 @@ class Letters:
                     state.delivered,
                     state.rejected,
                 )
-
-
-async def _body(request: web.Request) -> bytes | None:
-    """None: it is too long."""
-    found = b""
-    async for data in request.content.iter_any():
-        found += data
-        if len(found) > LONGEST:
-            return None
-    return found

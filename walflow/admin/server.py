@@ -13,6 +13,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from walflow.admin.body import TooLong, body_of
 from walflow.admin.collector import registry
 from walflow.admin.endpoint import Endpoint, UnixPath
 from walflow.admin.guard import Guard
@@ -239,10 +240,10 @@ class Answers:
         if not self._guard.may_change:
             line = "a reload needs an --admin-token-file, or an --admin that is unix:/path; or SIGUSR2"
             return web.Response(text=f"{line}\n", status=403)
-        if (request.content_length or 0) > LONGEST:
-            return web.Response(text=f"a request has at most {LONGEST} bytes\n", status=413)
         try:
-            wanted = msgspec.json.decode(await request.content.read(LONGEST + 1) or b"{}", type=ReloadRequest)
+            wanted = msgspec.json.decode(await body_of(request, LONGEST) or b"{}", type=ReloadRequest)
+        except TooLong as error:
+            return web.Response(text=f"{error}\n", status=413)
         except msgspec.MsgspecError as error:
             return web.Response(text=f"{error}\n", status=400)
         reload = Reload.new(printable(wanted.by) or "the admin interface")

@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from walflow import __version__
+from walflow.admin.body import TooLong, body_of
 from walflow.admin.guard import Guard
 from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.measures import breaker
@@ -132,10 +133,10 @@ class Api:
         """The refusal; None: it is done."""
         if not self._guard.has_token:
             return _error(403, "pause and resume need a daemon that has an --admin-token-file")
-        if (request.content_length or 0) > LONGEST:
-            return _error(413, f"a request has at most {LONGEST} bytes")
         try:
-            wanted = msgspec.json.decode(await request.content.read(LONGEST + 1), type=ApiPatch).status
+            wanted = msgspec.json.decode(await body_of(request, LONGEST), type=ApiPatch).status
+        except TooLong as error:
+            return _error(413, str(error))
         except msgspec.MsgspecError as error:
             return _error(400, f'{error}; write {{"status": "paused"}} or {{"status": "running"}}')
         if self._daemon.stopping:
