@@ -74,7 +74,8 @@ class LetterRetry:
         self._reader.fetched(cold)
         if error is not None:
             self._half.fatal(error if isinstance(error, WalflowError) else WalflowError(repr(error)))
-        self._read()
+        if not self._refusal:  # else the reader is closed
+            self._read()
         self._step()
 
     def _read(self) -> None:
