@@ -9,10 +9,11 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -93,12 +94,17 @@ class Reloaded:
 
 @contextmanager
 def started(
-    directory: Path, flow: str, *options: str, environment: Mapping[str, str] | None = None
+    directory: Path,
+    flow: str,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    command: Sequence[str] = (),
 ) -> Iterator[Reloaded]:
     file = directory / "main.troy"
     file.write_text(flow)
     admin = directory / "admin.sock"
-    with running(file, directory, *options, admin=f"unix:{admin}", environment=environment) as daemon:
+    named = f"unix:{admin}"
+    with running(file, directory, *options, admin=named, environment=environment, command=command) as daemon:
         reloaded = Reloaded(daemon, file, admin)
         daemon.wait_for("ready")
         try:
@@ -565,6 +571,36 @@ def test_the_next_process_dies_before_it_has_checked(tmp_path: Path) -> None:
         assert daemon.pid() == pid
         client.close()
         daemon.reloads()
+
+
+LATER = """
+import os, pathlib, signal, socket, struct, sys
+
+later = pathlib.Path(__file__).with_suffix("")
+if "WALFLOW_HANDOVER" in os.environ and later.exists():
+    channel = socket.socket(fileno=int(os.environ["WALFLOW_HANDOVER"]))
+    for said in later.read_bytes().splitlines():
+        channel.sendall(struct.pack("<II", len(said), 0) + said)
+    signal.pause()
+from walflow_command import main
+
+main()
+"""
+
+
+@pytest.mark.parametrize("said", ['{"what":"thinks"}', "no JSON", '{"what":"checked","more":1}\n{"what":"thinks"}'])
+def test_a_next_process_of_a_version_that_is_not_understood(tmp_path: Path, said: str) -> None:
+    """It is ended, and the old one serves. What it only says more is passed over: it is one of a later version."""
+    port = free_port()
+    (tmp_path / "later.py").write_text(LATER)
+    with started(tmp_path, echo(port), command=[sys.executable, str(tmp_path / "later.py"), "run"]) as daemon:
+        (tmp_path / "later").write_text(said)
+        done = daemon.reload()
+        assert (done.returncode, "says is not understood" in done.stderr) == (75, True), done.stderr
+        echoes(port, b'{"id":"after"}')
+        (tmp_path / "later").unlink()
+        daemon.reloads()  # and it can be asked again
+        echoes(port, b'{"id":"again"}')
 
 
 @pytest.mark.parametrize("line", ["running", "took over"])

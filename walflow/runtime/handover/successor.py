@@ -27,6 +27,10 @@ LAST_SECONDS: Final = 1.0  # for answers that are passed on, after that
 log = structlog.get_logger(component="handover")
 
 
+class NotUnderstood(Exception):
+    """What the next process has said. It is one of another version, or not walflow at all."""
+
+
 class NextProcess(Protocol):
     """`ended`: is set once it has."""
 
@@ -89,6 +93,9 @@ class Successor:
         except TimeoutError:
             self._fail([f"the next process was silent for {CHECK_SECONDS:g} s"], EX_TEMPFAIL)
             return False
+        except NotUnderstood as error:
+            self._fail([str(error)], EX_TEMPFAIL)
+            return False
         except (ChannelClosed, OSError) as error:
             await self._fail_ended(error)
             return False
@@ -149,7 +156,9 @@ class Successor:
             async with asyncio.timeout(SILENT_SECONDS):
                 await self._hand_all_over()
             await self._until_it_serves()
-        except (ChannelClosed, TimeoutError) as error:
+        except (ChannelClosed, NotUnderstood, TimeoutError) as error:
+            if isinstance(error, NotUnderstood):
+                return await self._goes_back(f"as it took over: {error}")
             if isinstance(error, TimeoutError):
                 log.error("next process is silent", pid=self.reload.pid, seconds=SILENT_SECONDS)
             return await self._goes_back("as it took over")
@@ -271,8 +280,11 @@ class Successor:
     async def _receive(self) -> Said:
         if self._channel is None:
             raise ChannelClosed
-        message, _ = await self._channel.receive()
-        return msgspec.convert(message, Said)
+        try:
+            message, _ = await self._channel.receive()
+            return msgspec.convert(message, Said)
+        except msgspec.MsgspecError as error:
+            raise NotUnderstood(f"what the next process says is not understood: {error}") from None
 
     def _pass_on(self, connection: HandedConnection) -> None:
         task = asyncio.get_running_loop().create_task(self._send_late(connection))
