@@ -603,6 +603,6 @@ def whole_digest(parts: Iterable[bytes]) -> int:
     return int.from_bytes(blake2b(b"".join(parts), digest_size=8).digest(), "little")
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 10)  # each holds a whole file: with 1 << 14 a process of the soak grew to a gigabyte
 def part_digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
