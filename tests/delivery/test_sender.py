@@ -1,15 +1,17 @@
 """What a sender sends next, over a supply of lines that are all there:
 limits, probes, what is forgotten, and what it says."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import pairwise
 
 import pytest
 
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
 from walflow.delivery.in_flight import InFlight, SendLimits
-from walflow.delivery.sender import Sender
-from walflow.delivery.sink_record import BACKOFF, OUTAGE
+from walflow.delivery.sender import HOLDS_UP, Sender
+from walflow.delivery.sink_record import BACKOFF, LAST_WAIT, OUTAGE
+from walflow.errors import HandedBack, OneOfMany
 from walflow.framing import LINES
 from walflow.receipt import Receipt
 from walflow.testing import MemoryOutlet, VirtualScheduler
@@ -21,11 +23,22 @@ STREAM = StreamId("f::source", 1, 1)
 class Lines:
     """Each event is its position. `blocks`: how many events the parts have."""
 
-    def __init__(self, blocks: Sequence[int], events: int | None = None, attempts: int | None = None) -> None:
+    def __init__(
+        self,
+        blocks: Sequence[int],
+        events: int | None = None,
+        attempts: int | None = None,
+        *,
+        letters: Sequence[str] = (),
+        window: int = 8 << 20,
+        outlet: type[MemoryOutlet] = MemoryOutlet,
+    ) -> None:
         self.scheduler = VirtualScheduler()
-        self.out = MemoryOutlet(self.scheduler)
-        self.sender: Sender[None] = Sender(self, self.out, SendLimits(events, attempts))
-        self.dropped = 0
+        self.out = outlet(self.scheduler)
+        self.out.window = window
+        self.sender: Sender[None] = Sender(self, self.out, SendLimits(events, attempts, letters=frozenset(letters)))
+        self.held_up = False
+        self.acks: list[tuple[int, int]] = []
         first = 1
         for count in blocks:
             self.sender.ready.append(InFlight(first, first + count - 1, None))
@@ -45,6 +58,14 @@ class Lines:
     def fail_all(self) -> None:
         for block in self.take():
             block.receipt.fail(LOST, sink="f::sink")
+
+    def settle(self, bad: Container[int]) -> None:
+        """These fail, and the others are taken."""
+        for block in self.take():
+            if int(block.frames.payloads()[0]) in bad:
+                block.receipt.fail(LOST, sink="f::sink")
+            else:
+                block.receipt.ack("f::sink")
 
     def fail_some(self, number: int) -> None:
         failing = [block for block in self.out.sent if int(block.frames.payloads()[0]) == number]
@@ -72,14 +93,15 @@ class Lines:
 
     def returned(self, part: InFlight[None]) -> None: ...
 
-    def acked(self, part: InFlight[None], first: int, last: int) -> None: ...
+    def acked(self, part: InFlight[None], first: int, last: int) -> None:
+        self.acks.append((first, last))
 
     def failed(self, part: InFlight[None], first: int, last: int) -> None: ...
 
     def given_up(self, part: InFlight[None]) -> None: ...
 
     def is_held_up(self, events: int, *, passed: bool) -> bool:
-        return False
+        return self.held_up
 
     def place(self, part: InFlight[None]) -> str:
         return ""
@@ -129,6 +151,16 @@ def test_events_that_are_gone_are_tried_no_more_and_the_others_are() -> None:
     lines.fail_all()
     lines.sender.forget(2)
     assert [part.position for part in lines.sender.failed(9).parts] == [3]
+    lines.close()
+
+
+@pytest.mark.parametrize("bad", [(), (2,)])
+def test_the_outcome_of_what_was_dropped_is_not_told(bad: tuple[int, ...]) -> None:
+    lines = Lines([1, 2, 1])
+    lines.sender.forget(3)
+    lines.settle(bad)
+    assert lines.acks == [(4, 4)]
+    assert lines.sender.failed(9).events == 0
     lines.close()
 
 
@@ -227,4 +259,110 @@ def test_what_was_sent_before_a_failure_is_nothing_that_got_through_since() -> N
     while not lines.out.rejected:
         lines.scheduler.advance(1.0)
         lines.fail_some(2)
+    lines.close()
+
+
+def test_it_says_when_each_is_tried_again() -> None:
+    lines = Lines([1, 1])
+    lines.fail_all()
+    assert all(part.seconds > 0 for part in lines.sender.failed(9).parts)
+    lines.scheduler.advance(0.2)
+    assert lines.numbers == [[1], [2]]
+    assert [part.seconds for part in lines.sender.failed(9).parts] == [0.0, 0.0], "they are tried now"
+    lines.close()
+
+
+BAD = range(1, 9)
+
+
+@pytest.mark.parametrize(("events", "window", "most"), [(20, 8 << 20, 5), (16, 8 << 20, 4), (40, 48, 6)])
+def test_what_failed_while_others_pass_takes_a_quarter_of_the_window_and_every_fourth_turn(
+    events: int, window: int, most: int
+) -> None:
+    """Events of two bytes and more: six of 2 bytes are a quarter of 48."""
+    lines = Lines([1] * 400, events=events, window=window)
+    seen = 0
+    for _ in range(9):
+        lines.settle(BAD)
+        lines.scheduler.advance(0.5)
+        sent = [number for [number] in lines.numbers]
+        old = [place for place, number in enumerate(sent) if number in BAD]
+        if all(part.attempts for part in lines.sender.failed(9).parts):
+            assert len(old) <= most
+            assert all(after - before >= 4 for before, after in pairwise(old))
+            seen = max(seen, len(old))
+    assert seen == most
+    lines.close()
+
+
+class Doorkeeper(MemoryOutlet):
+    """Lets one block through, and shuts."""
+
+    def send(self, block: Block) -> bool:
+        sent = super().send(block)
+        self.pause()
+        return sent
+
+
+def test_in_an_outage_old_and_new_ones_are_tried_in_turn() -> None:
+    """A breaker that lets one come after a time in which both had become due. What is handed back is waited for by no
+    newer one."""
+    lines = Lines([1] * 60, outlet=Doorkeeper)
+    lines.out.on_ready(lines.sender.pump)
+    tried: list[int] = []
+    for _ in range(40):
+        for block in lines.take():
+            tried += map(int, block.frames.payloads())
+            block.receipt.fail(HandedBack("busy"), sink="f::sink")
+        lines.scheduler.advance(2 * LAST_WAIT)
+        lines.out.resume()
+    again = [number in tried[:place] for place, number in enumerate(tried)]
+    assert 10 < sum(again) < len(again) - 10
+    lines.close()
+
+
+def test_in_an_outage_a_new_one_is_tried_beside_an_old_one_that_goes_apart() -> None:
+    lines = Lines([1] * 4)
+    for block in lines.take():
+        block.receipt.fail(HandedBack("busy"), sink="f::sink")
+    while sum(part.tries for part in lines.sender.failed(9).parts) < 16:
+        lines.scheduler.advance(0.5)
+        for block in lines.take():
+            block.receipt.fail(OneOfMany("the connection ended"), sink="f::sink")
+    while not lines.numbers:
+        lines.scheduler.advance(0.5)
+    (old,) = lines.numbers  # it has no outcome yet
+    for number in (5, 6, 7):
+        lines.scheduler.advance(2 * LAST_WAIT)
+        lines.sender.ready.append(InFlight(number, number, None))
+        lines.sender.pump()
+        assert lines.numbers == [old, [number]]
+        lines.out.sent.pop().receipt.fail(HandedBack("busy"), sink="f::sink")
+    lines.close()
+
+
+@pytest.mark.parametrize("letters", [["f::sink"], ["f::sink", "f::other"], ["f::other"], []])
+def test_what_is_given_up_goes_once_more_to_a_sink_that_keeps_letters(letters: list[str]) -> None:
+    lines = Lines([1] * 200, events=8, attempts=1, letters=letters)
+    while not lines.out.rejected:
+        lines.settle([1])
+        lines.scheduler.advance(1.0)
+    assert ([1] in lines.numbers) is ("f::sink" in letters)
+    lines.close()
+
+
+@pytest.mark.parametrize(("held_up", "count"), [(True, 1), (True, 2), (False, 1)])
+def test_an_event_that_holds_up_all_others_is_given_up_after_half_a_minute_each(*, held_up: bool, count: int) -> None:
+    """Nothing else comes, so its sink takes nothing else. A part of several is halved before."""
+    lines = Lines([count], attempts=2)
+    lines.held_up = held_up
+    began = lines.scheduler.time()
+    given_up: list[float] = []
+    while lines.scheduler.time() < began + 200 and len(given_up) < count:
+        given_up += [lines.scheduler.time() - began for _ in lines.out.rejected]
+        lines.out.rejected.clear()
+        lines.fail_all()
+        lines.scheduler.advance(0.5)
+    assert len(given_up) == (count if held_up else 0)
+    assert all(seconds > HOLDS_UP for seconds in given_up)
     lines.close()

@@ -139,9 +139,9 @@ class _Kept:
         return found
 
     def _only_failed(self, source: SourceNode) -> bool:
-        """Each event that is not settled has failed more than once, and waits for its next try. It is sent again
-        after the next start. After one failure it may be well: its peer was restarted, or a neighbour was to
-        blame."""
+        """Each event that is not settled has failed: once or more so that it counts against it, or twice, and it
+        waits for its next try. It is sent again after the next start. After one failure it may be well: its peer
+        was restarted, or a neighbour was to blame."""
         outlet = source.outlet
         if outlet is None or not 0 < outlet.waiting() <= MOST:
             return False
@@ -150,7 +150,7 @@ class _Kept:
             at
             for found in failed
             for part in found.parts
-            if part.tries > 1 and part.seconds > 0
+            if part.attempts or (part.tries > 1 and part.seconds > 0)
             for at in range(part.position, part.position + part.events)
         }
         return len(positions) >= outlet.waiting()
