@@ -92,17 +92,21 @@ def shapes(draw: st.DrawFn, count: int, depth: int = 4) -> Shape:
 def test_who_has_what(made: tuple[int, Shape], outcomes: list[int]) -> None:
     count, shape = made
     known = Known()
+    takers: set[str] = set()
     coming = itertools.cycle(outcomes)
 
     def settle(leaf: Shape, receipt: Receipt, labels: Sequence[Label]) -> None:
-        done = min(next(coming), len(labels))
+        said = next(coming)
+        done = min(said, len(labels))
         for at, label in enumerate(labels):
             told = known.acked if at < done else known.failed
             told.add((label.event, leaf.name + label.way))
-        if done == len(labels):
+        if done:
+            takers.add(leaf.name)
+        if said == len(labels) and leaf.name != "b":
             receipt.ack(leaf.name)
         else:
-            receipt.fail(LOST, done, leaf.name)
+            receipt.fail(LOST, said, leaf.name)  # of all or more: it is acked
 
     settled: list[Receipt] = []
     root = Receipt(settled.append, count)
@@ -113,6 +117,7 @@ def test_who_has_what(made: tuple[int, Shape], outcomes: list[int]) -> None:
     assert set(members(outcome.failed)) == {event for event, _ in known.failed}
     assert {(event, name) for name, bits in outcome.has.items() for event in members(bits)} == known.has
     assert root.done == min((event for event, _ in known.failed), default=count)
+    assert root.takers() == takers
 
     def look(leaf: Shape, receipt: Receipt, labels: Sequence[Label]) -> None:
         has = receipt.delivered.has.get(leaf.name, 0) if receipt.delivered is not None else 0
@@ -173,6 +178,24 @@ def test_an_error_record_has_a_receipt_of_its_own() -> None:
     known = outcome.between(1, 2)
     assert known is not None
     assert (known.has, known.refused) == ({"letters !sink": 1}, {"sink": {0: "worse"}})
+    assert whole.takers() == {"sink", "letters", "copy"}
+
+
+def test_of_an_error_record_that_nobody_has_taken_nobody_has_anything() -> None:
+    whole = Receipt(lambda _: None, 1)
+    whole.pick(None, name="sink", reasons=["bad"]).fail(LOST, 0, "copy")
+    assert whole.takers() == set()
+    assert whole.outcome().refused == {"sink": {0: "bad"}}
+
+
+def test_of_a_merged_block_each_receipt_has_the_refusals_of_its_own_events() -> None:
+    first, second = Receipt(lambda _: None, 2), Receipt(lambda _: None, 2)
+    merged = Receipt(lambda _: None, 4)
+    merged.pick([0, 3], name="sink", reasons=["bad", "worse"]).fail(LOST, 0, "copy")
+    first.join(merged)
+    second.join(merged, Numbering(-2))
+    assert first.outcome().refused == {"sink": {0: "bad"}}
+    assert second.outcome().refused == {"sink": {1: "worse"}}
 
 
 def test_a_receipt_that_was_withdrawn_says_nothing() -> None:
@@ -190,3 +213,6 @@ def test_without_events_there_are_no_parts_and_it_is_acked() -> None:
     assert receipt.split([]) == []
     assert settled == [receipt]
     assert receipt.cause is None
+    without = Receipt(settled.append, 0)
+    without.fail(LOST)
+    assert (settled[1:], without.cause) == ([without], LOST)
