@@ -16,8 +16,14 @@ from walflow.codecs import JSON, STRING, make
 from walflow.event import Block, Codec, Frames, Origin, StreamId
 from walflow.framing import LINES, MESSAGES, incoming
 from walflow.nodes.ports import Rejection
-from walflow.nodes.rejects import ERROR_META, KEPT_BYTES, REJECTED_TWICE, UNLINKED, ErrPort
+from walflow.nodes.rejects import ERROR_META, KEPT_BYTES, REJECTED_TWICE, UNLINKED, ErrPort, RejectedEvents
 from walflow.receipt import Receipt
+
+
+def rejected_block(origin: Origin | None = None) -> Block:
+    frames = Frames(b"1\n", 1, LINES)
+    receipt = Receipt(lambda _: None, 1)
+    return Block(StreamId("f::source", 1, 1), frames, JSON, receipt, ingest_ns=1, meta={}, origin=origin)
 
 
 def told(taker: Taker) -> list[dict[str, object]]:
@@ -166,6 +172,38 @@ def test_each_reason_of_a_block_has_a_line_with_its_number_and_place() -> None:
     assert [(line["reason"], line["events"], line["position"]) for line in lines] == expected
     assert [(one.reason, one.events, one.position) for one in rejections] == expected
     assert rejected.value == 9
+
+
+def test_what_leaves_by_a_linked_err_is_among_the_last_rejections_too() -> None:
+    world, err = World(), Taker(ack=True)
+    rejections: deque[Rejection] = deque()
+    with capture_logs() as lines:
+        counter = world.metrics.counter("rejected_events_total")
+        port = ErrPort("f::source", err, counter, structlog.get_logger(), rejections)
+        port.take(rejected_block(), ["bad"])
+    assert ([one.reason for one in rejections], len(err.blocks), lines) == (["bad"], 1, [])
+
+
+class LogLetters(Taker):
+    """The letters of one log."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__(ack=True)
+        self._log = log
+
+    def takes(self, log: str) -> bool:
+        return log == self._log
+
+
+@pytest.mark.parametrize(("log", "kept"), [("one", [1, 0]), ("other", [0, 1]), ("", [1, 0]), (None, [1, 0])])
+def test_a_letter_is_kept_by_the_log_that_the_event_came_from(log: str | None, kept: list[int]) -> None:
+    """The first one keeps what came from none of them."""
+    world, letters = World(), [LogLetters("one"), LogLetters("other")]
+    port = ErrPort("f::sink", None, world.metrics.counter("rejected_events_total"), structlog.get_logger())
+    port.letters += letters
+    block = rejected_block(Origin(log, 11, 11, 1, held_by=HeldLog()) if log is not None else None)
+    port.take(block, ["bad"], RejectedEvents(JSON, [b"1"]))
+    assert [len(each.blocks) for each in letters] == kept
 
 
 class HeldLog:
