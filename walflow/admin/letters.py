@@ -32,6 +32,17 @@ class LettersOf(msgspec.Struct):
     rejected: int
 
 
+class LettersAnswer(msgspec.Struct):
+    """As `walflow.contract.LetterAnswer`."""
+
+    taken: int
+    kept: int
+    going: int
+    delivered: int
+    rejected: int
+    refusal: str
+
+
 class LettersRequest(msgspec.Struct, forbid_unknown_fields=True):
     """`path`: as of `LettersOf`. `ranges`: numbers of letters, ascending. `mended`: by number, what goes in the place
     of the event."""
@@ -75,7 +86,9 @@ class Letters:
         else:
             keeper.retry(ranges, {number: bytes(value) for number, value in wanted.mended.items()}, done)
         found = await answer
-        return web.Response(body=msgspec.json.encode(found._asdict()), status=202, content_type="application/json")
+        return web.Response(
+            body=msgspec.json.encode(LettersAnswer(**found._asdict())), status=202, content_type="application/json"
+        )
 
     def _ways(self) -> Iterator[SinkLetters]:
         for nodes in self._daemon.nodes.connectors:

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -14,6 +14,8 @@ from walflow.exit_codes import EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.endpoint import Endpoint
+
+T = TypeVar("T")
 
 PATIENCE: Final = 5.0  # seconds: a loop that does not answer in them does not turn
 
@@ -112,6 +114,16 @@ class AdminClient:
             raise nothing from None
         finally:
             connection.close()
+
+
+def understood(body: bytes, of: type[T]) -> T:
+    """What was answered. Raises NoAnswer where it is nothing of that kind: another version, or another program."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(body, type=of)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(f"the program that answers is no walflow of this version: {error}") from None
 
 
 @contextmanager

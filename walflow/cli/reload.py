@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
-from walflow.cli.status import a_duration
+from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end, understood
+from walflow.cli.status import a_duration, read
 from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -110,9 +110,7 @@ def _begin(client: AdminClient, body: bytes) -> str:
 
 def _signal(client: AdminClient) -> str:
     """To a daemon that cannot know who asks its admin interface. Who may send a signal may have it reloaded."""
-    import msgspec
-
-    pid: int = msgspec.json.decode(client.ask("/status"))["pid"]
+    pid = read(client.ask("/status")).pid
     before = _last(client)
     try:
         os.kill(pid, signal.SIGUSR2)
@@ -154,11 +152,9 @@ def _wait(client: AdminClient, number: str) -> "Reload":
 
 
 def _read(document: bytes) -> "Reload":
-    import msgspec
-
     from walflow.runtime.handover.reload import Reload
 
-    return msgspec.json.decode(document, type=Reload)
+    return understood(document, Reload)
 
 
 def _who() -> str:

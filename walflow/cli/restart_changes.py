@@ -10,7 +10,7 @@ from rich.text import Text
 from walflow.admin.document import Status
 from walflow.admin.nodes import NodeStatus, RunningNodes, links, running
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, answered
+from walflow.cli.admin_client import AdminClient, answered, understood
 from walflow.cli.figures import size
 from walflow.plan import Assembly
 
@@ -37,12 +37,9 @@ class RunningNow(NamedTuple):
 
 
 def ask(admin: str, token_file: Path | None) -> RunningNow:
-    import msgspec
-
     client = AdminClient(admin, token_file)
     with answered():
-        nodes = msgspec.json.decode(client.ask("/nodes"), type=RunningNodes)
-        return RunningNow(nodes, msgspec.json.decode(client.ask("/status"), type=Status))
+        return RunningNow(understood(client.ask("/nodes"), RunningNodes), understood(client.ask("/status"), Status))
 
 
 def changes(now: RunningNow, assembly: Assembly) -> list[AfterRestart]:

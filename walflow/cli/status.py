@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
+from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end, understood
 from walflow.cli.figures import duration, size
 from walflow.cli.node_table import rows_of, table_of, total_of
 from walflow.exit_codes import EX_USAGE
@@ -164,14 +164,9 @@ def _console() -> Console:
 
 
 def read(body: bytes) -> "Status":
-    import msgspec
-
     from walflow.admin.document import Status
 
-    try:
-        return msgspec.json.decode(body, type=Status)
-    except msgspec.MsgspecError as error:
-        raise NoAnswer(f"the program that answers is no walflow of this version: {error}") from None
+    return understood(body, Status)
 
 
 def report(known: "Status") -> list[RenderableType]:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import typer
 
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end
+from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end, understood
 from walflow.exit_codes import EX_USAGE
 
 if TYPE_CHECKING:
@@ -82,15 +82,13 @@ class _Printed:
         return 0 < self._count <= self._shown
 
     def take(self, line: bytes) -> None:
-        import msgspec
-
         from walflow.admin.tap.events import TapEventBytes
         from walflow.admin.tap.open_tap import TapCounts
 
         if line.startswith(b'{"port":'):
-            self._event(line, msgspec.json.decode(line, type=TapEventBytes))
+            self._event(line, understood(line, TapEventBytes))
         elif line.startswith(b'{"counts":'):
-            self._counts(msgspec.json.decode(line, type=dict[str, TapCounts])["counts"])
+            self._counts(understood(line, dict[str, TapCounts])["counts"])
 
     def _event(self, line: bytes, event: "TapEventBytes") -> None:
         self._shown += 1

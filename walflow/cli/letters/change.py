@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, AdminOption, TokenOption, answered
+from walflow.cli.admin_client import AdminClient, AdminOption, TokenOption, answered, understood
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.letters.chosen import Choice, Numbers, Reason, Sink, choice, directory, found
 from walflow.cli.wal.terminal import At, agreed, end, told
@@ -169,11 +169,9 @@ def _known(client: AdminClient, path: str, sinks: Collection[str]) -> "dict[str,
     """What the daemon says of these sinks."""
     if not sinks:
         return {}
-    import msgspec
-
     from walflow.admin.letters import LettersOf
 
-    told = {one.path: one for one in msgspec.json.decode(client.ask("/letters"), type=list[LettersOf])}
+    told = {one.path: one for one in understood(client.ask("/letters"), list[LettersOf])}
     known: dict[str, LettersOf] = {}
     for sink in sinks:
         where = os.path.realpath(directory(path, sink))
@@ -267,6 +265,7 @@ def _asked(client: AdminClient, path: str, batch: _Batch, do: str) -> int:
     """How many letters the daemon has done it with. It waits while the sink has enough to do."""
     import msgspec
 
+    from walflow.admin.letters import LettersAnswer
     from walflow.delivery.letters import ranges_of
     from walflow.delivery.letters.box import BUSY
 
@@ -280,13 +279,13 @@ def _asked(client: AdminClient, path: str, batch: _Batch, do: str) -> int:
     )
     taken = 0
     while True:
-        answer = msgspec.json.decode(client.post("/letters", body))
-        taken += int(answer["taken"])
-        if answer["refusal"] == BUSY:
+        answer = understood(client.post("/letters", body), LettersAnswer)
+        taken += answer.taken
+        if answer.refusal == BUSY:
             time.sleep(LOOK)
-        elif answer["refusal"]:
-            raise end(f"{batch.sink}: {answer['refusal']}", EX_FINDINGS)
-        elif not answer["taken"] or taken >= len(batch.numbers):  # of large ones it takes some at a time
+        elif answer.refusal:
+            raise end(f"{batch.sink}: {answer.refusal}", EX_FINDINGS)
+        elif not answer.taken or taken >= len(batch.numbers):  # of large ones it takes some at a time
             return taken
 
 
