@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+STRANGER: Final = "the program that answers is no walflow of this version"
+
 PATIENCE: Final = 5.0  # seconds: a loop that does not answer in them does not turn
 
 AdminOption = Annotated[
@@ -123,7 +125,7 @@ def understood(body: bytes, of: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=of)
     except msgspec.MsgspecError as error:
-        raise NoAnswer(f"the program that answers is no walflow of this version: {error}") from None
+        raise NoAnswer(f"{STRANGER}: {error}") from None
 
 
 @contextmanager

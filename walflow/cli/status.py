@@ -13,7 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, end, understood
+from walflow.cli.admin_client import (
+    STRANGER,
+    AdminClient,
+    AdminOption,
+    NoAnswer,
+    TokenOption,
+    answered,
+    end,
+    understood,
+)
 from walflow.cli.figures import duration, size
 from walflow.cli.node_table import rows_of, table_of, total_of
 from walflow.exit_codes import EX_USAGE
@@ -128,8 +137,10 @@ def _readiness(client: AdminClient) -> list[str]:
     """Raises NoAnswer if it is not ready."""
     code, body = client.get("/readyz")
     lines = [printable(line) for line in body.decode(errors="replace").splitlines()]
-    if code == 200:
+    if code == 200 and lines[:1] == ["ok"]:
         return ["ready", *lines[1:]]
+    if code == 200:
+        raise NoAnswer(f"{STRANGER}: {lines[0] if lines else 'nothing'}")
     raise NoAnswer("; ".join(lines) if code == 503 and lines else f"{client.endpoint} answers {code}")
 
 
