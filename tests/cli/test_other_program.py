@@ -43,7 +43,8 @@ def answering(body: bytes) -> Iterator[str]:
 
 @pytest.mark.parametrize("body", [b'{"x": 1}', b"[]", b"<html>", b"\xff", TAPPED])
 @pytest.mark.parametrize(
-    "command", [["status"], ["reload"], ["reload", "--dry-run"], ["tap"], ["check", "--running"]]
+    "command",
+    [["status"], ["status", "--ready"], ["reload"], ["reload", "--dry-run"], ["tap"], ["check", "--running"]],
 )
 def test_what_it_says_is_not_taken_for_a_daemon(tmp_path: Path, command: list[str], body: bytes) -> None:
     flow = tmp_path / "main.troy"
