@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -27,6 +28,8 @@ from tests.system.admin import Admin
 from tests.system.certificates import Authority
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, free_port, running, wait_until
 from tests.system.warm import ran, said as printed
+from walflow.runtime.handover.channel import SocketChannel
+from walflow.runtime.handover.reload import Reload
 
 RELOADS = 3
 DROPPED = "the kernel dropped datagrams"
@@ -601,6 +604,30 @@ def test_a_next_process_of_a_version_that_is_not_understood(tmp_path: Path, said
         (tmp_path / "later").unlink()
         daemon.reloads()  # and it can be asked again
         echoes(port, b'{"id":"again"}')
+
+
+@pytest.mark.parametrize("running", [{}, {"nodes": {"nodes": [], "links": []}, "status": {"version": "9"}}])
+def test_an_old_process_of_a_version_that_is_not_understood(tmp_path: Path, running: object) -> None:
+    """It is told so, and serves on."""
+    near, far = socket.socketpair()
+    flow = tmp_path / "main.troy"
+    flow.write_text(echo(free_port()))
+    environment = {**os.environ, "WALFLOW_HANDOVER": str(far.fileno())}
+    command = [*WALFLOW, "run", str(flow), "--workdir", str(tmp_path), "--admin", "off"]
+    with subprocess.Popen(command, env=environment, pass_fds=[far.fileno()], cwd=ROOT) as process, near:
+        far.close()
+
+        async def spoken() -> Any:
+            channel = SocketChannel(near)
+            async with asyncio.timeout(PATIENCE):
+                await channel.send({"reload": Reload.new("a test"), "running": running})
+                await channel.send({"all": True, "tells": {}})
+                return (await channel.receive())[0]
+
+        said = asyncio.run(spoken())
+        assert (said["what"], said["code"], process.wait(PATIENCE)) == ("refused", 69, 69)
+    assert "what it says of itself is not understood" in said["lines"][0]
+    assert said["lines"][1].endswith("stop that one, and start this")
 
 
 @pytest.mark.parametrize("line", ["running", "took over"])

@@ -17,6 +17,7 @@ import typer
 from walflow.cli.stderr import Stderr
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
 from walflow.world import handover
+from walflow_kernel.version import __version__
 
 if TYPE_CHECKING:
     from walflow.cli.restart_changes import AfterRestart
@@ -81,10 +82,13 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
         stderr.write(f"walflow: {one.subject}: {one.what}: {one.wrong}")
     if failed:
         raise typer.Exit(EX_UNAVAILABLE)
-    now = RunningNow(
-        msgspec.convert(predecessor.running["nodes"], RunningNodes),
-        msgspec.convert(predecessor.running["status"], Status),
-    )
+    try:
+        nodes = msgspec.convert(predecessor.running["nodes"], RunningNodes)
+        now = RunningNow(nodes, msgspec.convert(predecessor.running["status"], Status))
+    except (KeyError, msgspec.MsgspecError) as error:
+        stderr.write(f"walflow: what runs is another version, and what it says of itself is not understood: {error}")
+        stderr.write(f"walflow: this is walflow {__version__}: stop that one, and start this")
+        raise typer.Exit(EX_UNAVAILABLE) from None
     found = changes(now, assembly)
     refused = [*_losing(found, predecessor.reload.lose), *_beginning(found, predecessor.reload.begin)]
     for line in refused:
