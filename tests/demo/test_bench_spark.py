@@ -55,7 +55,7 @@ def test_a_broker_is_started_only_where_it_is_asked_for() -> None:
     assert selected("") == [*RATIOS]
     assert selected("", beside_kafka=True) == [*RATIOS, *BESIDE_KAFKA]
     assert selected("kafka") == [*BESIDE_KAFKA]
-    assert selected("kafka: batch") == [BESIDE_KAFKA[0]]
+    assert selected("kafka: batch") == [BESIDE_KAFKA[0], BESIDE_KAFKA[2]], "with its floor"
 
 
 def tried(rate: int, processed: int) -> Try:
