@@ -4,6 +4,7 @@ import pytest
 
 from connectors.wal import Wal
 from tests.delivery.whole import Whole
+from walflow.delivery.checkpoints import INTERVAL, LEAST, SHARE
 from walflow.testing import SimulatedDisk
 from walflow.testing.disk import Kept
 from walflow.wal.format import SLOT, unpack_slot
@@ -66,6 +67,50 @@ def test_an_ack_does_not_wait_as_long_as_a_commit() -> None:
     whole.ack_all()
     whole.scheduler.advance(0.1)
     assert disk.said() == (1, 1)
+    whole.close()
+
+
+def acked(whole: Whole, event: bytes, seconds: float) -> None:
+    whole.give(event)
+    whole.ack_all()
+    whole.scheduler.advance(seconds)
+
+
+def test_on_a_quick_disk_a_later_ack_is_written_sooner() -> None:
+    """A crash repeats what was acked since."""
+    whole = begun(disk := Counted())
+    acked(whole, b"1", 0.1)
+    acked(whole, b"2", LEAST)
+    assert disk.said() == (2, 2)
+    whole.close()
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.0015, 1.0])
+def test_on_a_slow_disk_writes_take_a_fiftieth_of_the_time_and_an_ack_waits_no_longer_than_the_first(
+    seconds: float,
+) -> None:
+    whole = begun(disk := Counted())
+    whole.scheduler.holding = True
+    acked(whole, b"1", 0.1)
+    assert whole.scheduler.in_air == 1
+    whole.scheduler.advance(seconds)
+    whole.scheduler.holding = False
+    wait = min(INTERVAL, SHARE * seconds)
+    acked(whole, b"2", wait - 0.005)
+    assert disk.said()[0] == 1
+    whole.scheduler.advance(0.01)
+    assert disk.said() == (2, 2)
+    whole.close()
+
+
+@pytest.mark.parametrize("sync", ["interval", "never"])
+def test_where_commits_are_not_synced_the_cursor_is_not_synced_more_often(sync: str) -> None:
+    whole = begun(disk := Counted(), sync=sync)
+    acked(whole, b"1", 0.1)
+    acked(whole, b"2", 0.09)
+    assert disk.said()[0] == 1
+    whole.scheduler.advance(0.02)
+    assert disk.said()[0] == 2
     whole.close()
 
 

@@ -16,7 +16,9 @@ from walflow.errors import DiskFull
 from walflow.wal import Checkpoint, Log
 from walflow.world import handover
 
-INTERVAL: Final = 0.1  # seconds after an ack: what a crash may repeat is what was acked in them
+INTERVAL: Final = 0.1  # seconds after an ack, at most: what a crash may repeat is what was acked in them
+LEAST: Final = 0.02  # the same on a quick disk, where each commit is synced too
+SHARE: Final = 50  # writes take a fiftieth of the time at most, until the interval is the longest
 RETRY: Final = 1.0  # seconds, on a full disk or where no file can be opened
 COMMIT_INTERVAL: Final = 0.5  # seconds after a commit: the cursor is on disk within 1 s, with time for a slow disk
 
@@ -29,6 +31,8 @@ class Checkpoints:
         self._on_space = on_space
         self._handover = handover()
         self._delay = inf  # how long what the cursor does not say yet may wait
+        self._interval = INTERVAL  # after an ack
+        self._began = 0.0  # the last write
         self._timer: Timer | None = None
         self._writes = OneAtATime(half, self._take, self._written, self._tell_full, Backoff(RETRY, RETRY))
         self._wanted = False
@@ -51,7 +55,7 @@ class Checkpoints:
         if self._wanted and self._writes.in_air is None:
             self._write()
         else:
-            self._plan(INTERVAL)
+            self._plan(self._interval)
 
     def now(self) -> None:
         """What is to be written is written at once."""
@@ -95,6 +99,7 @@ class Checkpoints:
         self._cancel()
         self._delay = inf
         self._writing_low = self._log.low
+        self._began = self._scheduler.time()
         return self._log.checkpoint(short=self._wanted)
 
     def _tell_full(self, error: DiskFull) -> None:
@@ -102,6 +107,8 @@ class Checkpoints:
 
     def _written(self, checkpoint: Checkpoint) -> None:
         self._log.checkpointed(checkpoint)
+        if not self._log.relaxed:
+            self._interval = min(INTERVAL, max(LEAST, SHARE * (self._scheduler.time() - self._began)))
         self.low, self._newer_low = self._newer_low, self._writing_low
         self._on_space()
         if self._wanted or self._log.history.overflows:
