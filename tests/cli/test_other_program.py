@@ -13,6 +13,7 @@ from tests.flows.builder import LOG, OUT, flow_of, lines_in
 from tests.system.daemon import PATIENCE, ROOT, WALFLOW
 
 TAPPED = b'{"port":1}\n{"counts":[]}\n'
+DEEP = b'{"x":' + b"[" * 100_000
 UNKNOWN = "the program that answers is no walflow of this version"
 
 
@@ -41,7 +42,7 @@ def answering(body: bytes) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("body", [b'{"x": 1}', b"[]", b"<html>", b"\xff", TAPPED])
+@pytest.mark.parametrize("body", [b'{"x": 1}', b"[]", b"<html>", b"\xff", DEEP, TAPPED])
 @pytest.mark.parametrize(
     "command",
     [["status"], ["status", "--ready"], ["reload"], ["reload", "--dry-run"], ["tap"], ["check", "--running"]],

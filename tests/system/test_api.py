@@ -135,4 +135,9 @@ def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:
                 answer.begin()
                 assert answer.status == code, answer.read()
         assert daemon.wait_for("reload")["by"] == "two pieces"
+        deep = b'{"path": "none", "do": "drop", "ranges": [], "mended": {"1": ' + b"[" * 100_000
+        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+        connection.request("POST", "/letters", deep, TOKEN)
+        assert connection.getresponse().status == 400
+        connection.close()
         assert daemon.terminate() == 0

@@ -69,7 +69,7 @@ class Letters:
             wanted = msgspec.json.decode(await body_of(request, LONGEST), type=LettersRequest)
         except TooLong as error:
             return web.Response(text=f"{error}\n", status=413)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             return web.Response(text=f"{error}\n", status=400)
         keeper = next((one.keeper for one in self._ways() if one.keeper and one.keeper.path == wanted.path), None)
         if keeper is None:

@@ -244,7 +244,7 @@ class Answers:
             wanted = msgspec.json.decode(await body_of(request, LONGEST) or b"{}", type=ReloadRequest)
         except TooLong as error:
             return web.Response(text=f"{error}\n", status=413)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             return web.Response(text=f"{error}\n", status=400)
         reload = Reload.new(printable(wanted.by) or "the admin interface")
         reload.dry, reload.lose, reload.begin = wanted.dry, wanted.lose, dict(wanted.begin)

@@ -137,7 +137,7 @@ class Api:
             wanted = msgspec.json.decode(await body_of(request, LONGEST), type=ApiPatch).status
         except TooLong as error:
             return _error(413, str(error))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             return _error(400, f'{error}; write {{"status": "paused"}} or {{"status": "running"}}')
         if self._daemon.stopping:
             return _error(400, "the daemon is stopping")

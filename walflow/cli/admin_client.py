@@ -124,7 +124,7 @@ def understood(body: bytes, of: type[T]) -> T:
 
     try:
         return msgspec.json.decode(body, type=of)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise NoAnswer(f"{STRANGER}: {error}") from None
 
 

@@ -85,7 +85,7 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     try:
         nodes = msgspec.convert(predecessor.running["nodes"], RunningNodes)
         now = RunningNow(nodes, msgspec.convert(predecessor.running["status"], Status))
-    except (KeyError, msgspec.MsgspecError) as error:
+    except (KeyError, TypeError, msgspec.MsgspecError) as error:
         stderr.write(f"walflow: what runs is another version, and what it says of itself is not understood: {error}")
         stderr.write(f"walflow: this is walflow {__version__}: stop that one, and start this")
         raise typer.Exit(EX_UNAVAILABLE) from None

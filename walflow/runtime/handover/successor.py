@@ -283,7 +283,7 @@ class Successor:
         try:
             message, _ = await self._channel.receive()
             return msgspec.convert(message, Said)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise NotUnderstood(f"what the next process says is not understood: {error}") from None
 
     def _pass_on(self, connection: HandedConnection) -> None:
