@@ -34,6 +34,7 @@ TESTS: Final = (
     "tests/sinks",
     "tests/testing/test_sinks.py",
     "tests/connectors/test_sink_promises.py",
+    "tests/connectors/test_stdio.py",
     "tests/connectors/test_file_sidecar.py",
     "tests/connectors/test_file_trouble.py",
 )

@@ -358,8 +358,8 @@ def test_datagrams_wait_in_the_socket(tmp_path: Path) -> None:
 
 
 def test_datagrams_that_the_kernel_drops_meanwhile_are_counted(tmp_path: Path) -> None:
-    """Each is there, or counted by one of the two processes."""
-    port, sent = free_port(), 0
+    """Each is there, or counted by one of the two processes. The next one is held while none reads the socket."""
+    port, sent, held = free_port(), 0, ""
     udp = plain("udp_server", url=f"127.0.0.1:{port}", receive_buffer=4096).replace(
         " with ", ' with codec = "json", '
     )
@@ -367,7 +367,16 @@ def test_datagrams_that_the_kernel_drops_meanwhile_are_counted(tmp_path: Path) -
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.connect(("127.0.0.1", port))
             asked = daemon.asks()
+            after = daemon.next_pid()
             while asked.poll() is None:
+                if not held and daemon.said("draining"):
+                    os.kill(after, signal.SIGSTOP)
+                    held = "as the old one stops"
+                elif held == "as the old one stops" and daemon.said("stopped"):
+                    held = "while none reads"
+                elif held == "while none reads":
+                    os.kill(after, signal.SIGCONT)
+                    held = "no more"
                 for _ in range(20):
                     sender.send(b'{"id":"%d","pad":"%s"}' % (sent, b"x" * 500))
                     sent += 1
