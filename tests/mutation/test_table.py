@@ -44,7 +44,7 @@ def test_every_module_of_the_engine_is_in_it() -> None:
 
 
 def test_what_mirrors_a_changed_file_is_run() -> None:
-    """Else its mutants live because nobody looks at them."""
+    """A mutant lives if the tests of its own file are not run."""
     run = {ROOT / file for file in files_of(TESTS)}
     mirrors = [
         found
