@@ -32,6 +32,7 @@ from walflow.files import Disk
 from walflow.world import boot, monotonic, wall_ns
 
 COPY_BYTES: Final = 1 << 20
+LOOKS: Final = 100  # at what grows while it is copied; each look finds less
 ASIDE: Final = ".walflow-cut-"
 
 
@@ -66,13 +67,11 @@ class AppendedFile(Output):
             raise
 
     def _settle(self, fd: int, sidecar: Sidecar) -> None:
-        stat = self._disk.stat(fd)
-        here = FileNow(self._boot, stat.identity, stat.size)
-        if sidecar.state is not None and not sidecar.state.moved and not is_same_file(sidecar.state, here):
-            self._finish_elsewhere(sidecar, sidecar.state)
-        found = judge(sidecar.state, here, partial(self._disk.read, fd))
-        self._tell(self.path, found, stat.size)
-        self._make_end(fd, self.path, found, stat.size)
+        identity = self._disk.stat(fd).identity
+        state = sidecar.state
+        if state is not None and not state.moved and not is_same_file(state, FileNow(self._boot, identity, 0)):
+            self._finish_elsewhere(sidecar, state)
+        found = self._judged(fd, self.path, sidecar.state)
         self._go_behind(fd, found.size)
         self._ranges = found.ranges
         self.known = found.ranges.copy()
@@ -80,7 +79,7 @@ class AppendedFile(Output):
         self._state = State(
             boot=self._boot,
             pid=os.getpid(),
-            file=stat.identity,
+            file=identity,
             size=self.size,
             end=end_mark(partial(self._disk.read, fd), self.size),
             synced=self._sync,
@@ -88,13 +87,22 @@ class AppendedFile(Output):
         )
         self._remember(sidecar, self._state)
 
-    def _make_end(self, fd: int, path: str, found: FoundFile, size: int) -> None:
-        if found.aside is not None:
-            self._copy_aside(fd, path, found.aside, size)
-        if found.size < size:
-            self._disk.truncate(fd, found.size)
-        if self._sync:
-            self._disk.sync(fd)
+    def _judged(self, fd: int, path: str, state: State | None) -> FoundFile:
+        """What recovery finds, with the file ended there. What others append meanwhile is kept or copied, but for a
+        write in the microseconds between the last look at the size and the cut."""
+        while True:
+            stat = self._disk.stat(fd)
+            found = judge(state, FileNow(self._boot, stat.identity, stat.size), partial(self._disk.read, fd))
+            if found.aside is None and found.size < stat.size:
+                if self._disk.stat(fd).size != stat.size:
+                    continue
+                self._disk.truncate(fd, found.size)
+            self._tell(path, found, stat.size)
+            if found.aside is not None:
+                self._move_aside(fd, path, found.aside, found.size)
+            if self._sync:
+                self._disk.sync(fd)
+            return found
 
     # a file that was renamed while walflow was not running
 
@@ -124,9 +132,7 @@ class AppendedFile(Output):
             named_alike = os.path.basename(path).startswith(os.path.basename(self.path))
             if not is_known_again(state, here, read, named_alike=named_alike) or not self._disk.lock(fd):
                 return False
-            found = judge(state, here, read)
-            self._tell(path, found, stat.size)
-            self._make_end(fd, path, found, stat.size)
+            found = self._judged(fd, path, state)
             self._disk.sync(fd)
             end = end_mark(read, found.size)
         finally:
@@ -199,17 +205,30 @@ class AppendedFile(Output):
         elif found.size < size:
             self.notes.append(f"{path} ended in {size - found.size} bytes of a batch that was not finished: cut")
 
-    def _copy_aside(self, fd: int, path: str, start: int, size: int) -> None:
+    def _move_aside(self, fd: int, path: str, start: int, cut_at: int) -> None:
+        """Copies what is behind `start`, then cuts the file. What grows while it is copied is copied too."""
         aside = f"{path}{ASIDE}{wall_ns()}"
         copy = self._disk.open(aside, exclusive=True)
         try:
-            for at in range(start, size, COPY_BYTES):
-                self._disk.write(copy, [self._disk.read(fd, min(COPY_BYTES, size - at), at)], at - start)
+            copied = self._copy(fd, copy, start, start)
+            self._disk.sync(copy)
+            self._disk.sync_directory(os.path.dirname(path) or ".")
+            for _ in range(LOOKS):
+                before, copied = copied, self._copy(fd, copy, start, copied)
+                if copied == before:
+                    break
+            self._disk.truncate(fd, cut_at)
             self._disk.sync(copy)
         finally:
             self._disk.close(copy)
-        self._disk.sync_directory(os.path.dirname(path) or ".")
-        self.notes.append(f"{size - start} bytes from byte {start} of {path} on are now in {aside}")
+        self.notes.append(f"{copied - start} bytes from byte {start} of {path} on are now in {aside}")
+
+    def _copy(self, fd: int, copy: int, start: int, at: int) -> int:
+        """From byte `at` to the end. Returns where that is."""
+        size = self._disk.stat(fd).size
+        for begin in range(at, size, COPY_BYTES):
+            self._disk.write(copy, [self._disk.read(fd, min(COPY_BYTES, size - begin), begin)], begin - start)
+        return size
 
 
 def _with_inode(disk: Disk, directory: str, inode: int) -> list[str]:

@@ -160,6 +160,53 @@ def test_killed_in_a_batch_with_others_around_it(
         assert asides == b""
 
 
+class Busy(RealDisk):
+    """Another process appends again and again while a start looks at the file, and while it copies it: at each read
+    and at each sync, so many times."""
+
+    def __init__(self, path: Path, times: int) -> None:
+        super().__init__()
+        self._path = path
+        self._left = times
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        self._append()
+        return super().read(fd, size, offset)
+
+    def sync(self, fd: int) -> None:
+        self._append()
+        super().sync(fd)
+
+    def _append(self) -> None:
+        if self._left:
+            self._left -= 1
+            append_theirs(self._path)
+
+
+@pytest.mark.parametrize("written", [4094, 9000, 3 * 4096])
+@pytest.mark.parametrize("times", [1, 3, 10])
+@pytest.mark.parametrize("later", [[], [append_theirs]])
+def test_what_others_append_while_half_a_batch_is_cut_is_all_there(
+    path: Path, written: int, times: int, later: list[Act]
+) -> None:
+    disk = DeadlyDisk()
+    sink = appending(path, disk=disk)
+    sink.write(b"1", first=1)
+    disk.dies(2, written)
+    with pytest.raises(Killed):
+        sink.write(KILLED_BATCH, first=2)
+    sink.die()
+    for act in later:
+        act(path)
+    sink = appending(path, disk=Busy(path, times))
+    sink.write(KILLED_BATCH, first=2)
+    sink.stop()
+    lines = path.read_bytes().splitlines()
+    assert [line for line in lines if line != b"theirs"] == [b"1", KILLED_BATCH]
+    asides = b"".join(each.read_bytes() for each in path.parent.glob("*walflow-cut*"))
+    assert lines.count(b"theirs") + asides.count(b"theirs\n") == times + len(later)
+
+
 def test_an_intent_of_an_older_version_is_read(path: Path) -> None:
     """It has no head, so what cannot be proven is put aside, as it was then."""
     new = intend(b"12\n", 0, WrittenPositions({LOG: [(1, 1)]}))
