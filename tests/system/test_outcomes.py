@@ -2,10 +2,12 @@
 is in the file of rejected events, and a bad event takes no good one along."""
 
 import json
+import os
 import re
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -20,7 +22,7 @@ from websockets.sync.server import ServerConnection, serve
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, pipeline, plain
 from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, WALFLOW, Client, running, wait_until
+from tests.system.daemon import PATIENCE, WALFLOW, Client, Daemon, running, wait_until
 from tests.system.test_kv_dns import name_server
 
 
@@ -433,3 +435,93 @@ def test_an_event_that_is_never_echoed_holds_up_newer_ones_for_a_few_tries_only(
             assert len(connections) < 8, "the peer is there: no reason to keep the order for half a minute"
             client.close()
             daemon.terminate()
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@pytest.mark.parametrize("door", ["tcp_server", "unix_socket_server", "tcp_client", "stdio"])
+def test_what_a_stop_breaks_off_reaches_err(tmp_path: Path, door: str, loop: str) -> None:
+    """Beside its sinks, which stop too: half a line, of a peer that would have sent the other half."""
+    server = Server(lambda ids: 200)
+    file = tmp_path / "main.troy"
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        config = {
+            "tcp_server": {"url": ANY_PORT},
+            "unix_socket_server": {"path": "socket"},
+            "tcp_client": {"url": f"127.0.0.1:{listener.getsockname()[1]}"},
+            "stdio": {},
+        }[door]
+        file.write_text(
+            flow_of(
+                "door -> out",
+                "door/err -> dead",
+                door=lines_in(door, **config),
+                out=http(stack.enter_context(serving(server))),
+                dead=lines_out("file", path="dead.jsonl", mode="append"),
+            )
+        )
+        theirs, ours = os.pipe()
+        stack.callback(os.close, theirs)
+        stdin = stack.enter_context(os.fdopen(ours, "wb", buffering=0))
+        with running(file, tmp_path, "--loop", loop, stdin=theirs) as daemon:
+            if door == "stdio":
+                send: Callable[[bytes], object] = stdin.write
+            elif door == "tcp_client":
+                send = stack.enter_context(listener.accept()[0]).sendall
+            elif door == "tcp_server":
+                send = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port()))).sendall
+            else:
+                peer = stack.enter_context(socket.socket(socket.AF_UNIX))
+                peer.connect(str(tmp_path / str(daemon.wait_for("listening")["address"])))
+                send = peer.sendall
+            send(b'{"id": 1}\n{"id": 2')
+            wait_until(lambda: server.taken == [1])
+            assert daemon.terminate() == 0
+    assert records(tmp_path) == [
+        {"error": "the stream broke off inside an event", "source": "main::door", "stream_id": 1, "text": '{"id": 2'}
+    ]
+
+
+def broken_off(directory: Path, err: str, data: bytes, until: Callable[[], bool], *options: str) -> Daemon:
+    """A daemon that was stopped within an event, after this data and once `until`."""
+    file = directory / "main.troy"
+    file.write_text(
+        flow_of(
+            "tcp -> out",
+            "tcp/err -> named -> err",
+            tcp=lines_in("tcp_server", url=ANY_PORT),
+            out=lines_out("file", path="out.log", mode="append"),
+            named=pipeline('select {"id": 7} from in into out;'),
+            err=err,
+        )
+    )
+    with running(file, directory, *options) as daemon:
+        client = Client(daemon.port())
+        client.send(data)
+        wait_until(until)
+        assert daemon.terminate() == 0
+        client.close()
+    return daemon
+
+
+def test_a_stop_waits_for_what_takes_the_event_that_it_broke_off(tmp_path: Path) -> None:
+    def answer(ids: list[int]) -> int:
+        if server.requests > 1:
+            time.sleep(0.5)  # so long it takes
+        return 200
+
+    server = Server(answer)
+    with serving(server):
+        daemon = broken_off(tmp_path, http(server), b'bad\n{"id": 2', lambda: server.taken == [7])
+    assert server.taken == [7, 7]
+    assert not [line for line in daemon.lines if line["level"] in ("warning", "error")]
+
+
+def test_a_stop_says_that_nothing_has_taken_the_event_that_it_broke_off(tmp_path: Path) -> None:
+    out = tmp_path / "out.log"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        err = json_only("http_client", url=f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        daemon = broken_off(
+            tmp_path, err, b'1\n{"id": 2', lambda: out.exists() and out.read_bytes() == b"1\n", "--drain-seconds", "1"
+        )
+    assert daemon.last("drain ended early")["reason"] == "time is up"

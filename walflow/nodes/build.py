@@ -104,7 +104,10 @@ class _Builder:
         for plan in self._assembly.connectors:
             if self._links[Port(plan.id, "err")]:
                 self._errs[plan.id].target = self._port(Port(plan.id, "err"))
-        made = [ConnectorNodes(plan, self._source(plan), self._sinks[plan.id]) for plan in self._assembly.connectors]
+        made = [
+            ConnectorNodes(plan, self._source(plan), self._sinks[plan.id], self._pushes(plan))
+            for plan in self._assembly.connectors
+        ]
         Wiring(self._graph, made, self._lanes, self._places, self._holding).tell()
         for nodes in made:
             self._hang_letters(nodes.source)
@@ -121,6 +124,13 @@ class _Builder:
         linked = any(link.target == plan.id for link in self._assembly.links)
         codec = plan.connector.sink_codec(plan.codec)
         return SinkNode(str(plan.id), self._errs[plan.id], codec, plan.postframing, linked=linked)
+
+    def _pushes(self, plan: ConnectorPlan) -> bool:
+        traits = plan.connector.traits
+        links = self._links[Port(plan.id, "out")]
+        if not self._sinks[plan.id].linked:
+            links = links or self._links[Port(plan.id, "err")]
+        return bool(links) and not (traits.transactional or traits.answers)
 
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(

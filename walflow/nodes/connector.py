@@ -10,11 +10,13 @@ from walflow.plan import ConnectorPlan
 
 @dataclass(frozen=True)
 class ConnectorNodes:
-    """The two halves of a connector, `source` and `sink`. A half may have no links."""
+    """The two halves of a connector, `source` and `sink`. A half may have no links. `pushes`: it is a source of
+    streams, as opposed to a log, a broker's consumer, and what sends the answers to its events."""
 
     plan: ConnectorPlan
     source: SourceNode
     sink: SinkNode
+    pushes: bool = False
     health: Health = field(default_factory=Health)
 
     @property

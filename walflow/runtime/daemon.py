@@ -16,10 +16,11 @@ from walflow.errors import Unavailable, WalflowError
 from walflow.exit_codes import EX_UNAVAILABLE
 from walflow.metrics import Metrics
 from walflow.nodes.build import build
+from walflow.nodes.connector import ConnectorNodes
 from walflow.nodes.standstill import EVERY, Standstills
 from walflow.plan import Assembly, ConnectorPlan
 from walflow.plan.written import changed_files
-from walflow.runtime.drain import LEAVING, drain, quiet
+from walflow.runtime.drain import drain, settle
 from walflow.runtime.fatal import die, on_internal_error
 from walflow.runtime.handover.predecessor import Predecessor
 from walflow.runtime.handover.reload import Reload
@@ -193,10 +194,10 @@ class Daemon:
         self._process.has_started()
         self._watch()
         await self._stop.wait()
-        left = await drain(
-            self.nodes, self._settings.drain_seconds, self._at_once, leaving=self.successor is not None
-        )
-        await self._end(tasks)
+        seconds, clock = self._settings.drain_seconds, asyncio.get_running_loop().time
+        begun = clock()
+        left = await drain(self.nodes, seconds, self._at_once, leaving=self.successor is not None)
+        await self._end(tasks, begun + seconds - clock())
         for operator in self.nodes.operators:
             operator.node.end()
         for scheduler in schedulers:
@@ -320,17 +321,20 @@ class Daemon:
                 advice="`walflow reload` applies it; with `--dry-run` it shows what that changes",
             )
 
-    async def _end(self, tasks: dict[str, "asyncio.Task[None]"]) -> None:
-        """Ends sources first, so that no source sends to a sink that has ended."""
-        for transactional in (False, True):
-            ending = [
-                tasks[nodes.name] for nodes in self.nodes.connectors if nodes.source.transactional is transactional
-            ]
-            for task in ending:
-                task.cancel()
-            await asyncio.gather(*ending, return_exceptions=True)
-            if self.successor is not None and not transactional:
-                await quiet(self.nodes, LEAVING)  # what was read as the servers ended
+    async def _end(self, tasks: dict[str, "asyncio.Task[None]"], seconds: float) -> None:
+        """Ends pushing sources first. An event that one of them breaks off is rejected, and gets `seconds` to reach
+        what is linked to err. Logs come last: they are told what the sinks have taken."""
+        order: list[list[ConnectorNodes]] = [[], [], []]
+        for nodes in self.nodes.connectors:
+            order[2 if nodes.source.transactional else 0 if nodes.pushes else 1].append(nodes)
+        for ending in order:
+            for nodes in ending:
+                tasks[nodes.name].cancel()
+            await asyncio.gather(*(tasks[nodes.name] for nodes in ending), return_exceptions=True)
+            if ending is order[0]:
+                await settle(self.nodes, seconds, self._at_once, leaving=self.successor is not None)
+                for nodes in ending:
+                    nodes.source.end()
         for nodes in self.nodes.connectors:
             nodes.sink.abandon()
 

@@ -27,10 +27,7 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event, *, leaving
     begun = asyncio.get_running_loop().time()
 
     async def until(done: Callable[[], bool], deadline: float) -> None:
-        """Polls every 5 ms. A drain happens once, and the events that it waits for have many causes."""
-        clock = asyncio.get_running_loop().time
-        while not done() and clock() < deadline and not at_once.is_set():  # noqa: ASYNC110  # see above
-            await asyncio.sleep(0.005)
+        await _until(done, deadline, at_once)
 
     # what answers reads nothing of its own: its answers belong to events that were read, and are waited for with them
     _stop_reading(
@@ -50,19 +47,38 @@ async def drain(nodes: Nodes, seconds: float, at_once: asyncio.Event, *, leaving
         kept.logs_wait = True
     await until(lambda: kept.settles_nothing(), begun + seconds)
     if at_once.is_set() or not kept.settles_nothing():
-        if not _quiet(nodes.connectors):
-            log.warning("drain ended early", reason="asked to end at once" if at_once.is_set() else "time is up")
+        _tell_early(nodes, at_once)
     elif why := kept.why():
         log.info("drain is over", reason=why)
     handover().owing = kept.owed()
     return _left(nodes.connectors)
 
 
-async def quiet(nodes: Nodes, seconds: float) -> None:
-    """Waits until no source has events in flight, but for so long at most."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not _quiet(nodes.connectors) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # as above
-        await asyncio.sleep(0.001)
+async def settle(nodes: Nodes, seconds: float, at_once: asyncio.Event, *, leaving: bool) -> None:
+    """Waits once more after a drain, for what sources sent as they ended."""
+    kept = _Kept(nodes.connectors)
+    if kept.settles_nothing():
+        return
+    begun = asyncio.get_running_loop().time()
+    if leaving:
+        await _until(lambda: kept.settles_nothing(), begun + LEAVING, at_once)
+        kept.logs_wait = True
+    if seconds > 0:  # else all of it was said
+        await _until(lambda: kept.settles_nothing(), begun + seconds, at_once)
+        if not kept.settles_nothing():
+            _tell_early(nodes, at_once)
+
+
+def _tell_early(nodes: Nodes, at_once: asyncio.Event) -> None:
+    if not _quiet(nodes.connectors):
+        log.warning("drain ended early", reason="asked to end at once" if at_once.is_set() else "time is up")
+
+
+async def _until(done: Callable[[], bool], deadline: float, at_once: asyncio.Event) -> None:
+    """Polls every 5 ms. A drain happens once, and the events that it waits for have many causes."""
+    clock = asyncio.get_running_loop().time
+    while not done() and clock() < deadline and not at_once.is_set():  # noqa: ASYNC110  # see above
+        await asyncio.sleep(0.005)
 
 
 class _Kept:

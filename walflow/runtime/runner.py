@@ -13,6 +13,7 @@ from walflow.errors import DirectoryLocked, FailStop, Unusable, WalflowError
 from walflow.metrics import BucketedValues, CountedValue, Metrics
 from walflow.net import CannotListen
 from walflow.nodes.connector import ConnectorNodes
+from walflow.nodes.measures import DRAIN
 from walflow.nodes.run_context import RunContext
 from walflow.runtime.fatal import where
 from walflow.runtime.jobs import LongJobs
@@ -136,8 +137,8 @@ async def _run_once(
             metrics.forget(name, **labels, **own)
         nodes.sink.end("stopped")
         await scheduler.close()
-        if not finished:  # a source that has finished waits for the outcome of its last events
-            nodes.source.end()
+        if not (finished or (DRAIN in nodes.source.gate.reasons and nodes.pushes)):
+            nodes.source.end()  # else it waits for the outcome of its last events
 
 
 def _line(error: BaseException) -> str:
