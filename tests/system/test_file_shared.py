@@ -222,9 +222,9 @@ def test_what_another_process_appends_meanwhile_is_all_there(tmp_path: Path) -> 
     files = [out.read_bytes()]
     copies = sorted(tmp_path.glob("out.log.walflow-cut-*"))
     for each in copies:  # behind half a batch, which may have ended inside a page
-        torn, end, rest = each.read_bytes().partition(THEIRS)
+        torn, theirs, rest = each.read_bytes().partition(THEIRS)
         assert b"\n" not in torn
-        files.append(end + rest)
+        files.append(theirs + rest)
     lines = Lines(files)
     missing = set(wrote).difference(lines.theirs)
     assert len(missing) <= len(copies) * AT_THE_CUT
