@@ -525,3 +525,40 @@ def test_a_stop_says_that_nothing_has_taken_the_event_that_it_broke_off(tmp_path
             tmp_path, err, b'1\n{"id": 2', lambda: out.exists() and out.read_bytes() == b"1\n", "--drain-seconds", "1"
         )
     assert daemon.last("drain ended early")["reason"] == "time is up"
+
+
+@pytest.mark.parametrize("door", ["tcp_server", "follow", "log"])
+def test_a_stop_says_how_many_events_are_lost(tmp_path: Path, door: str) -> None:
+    """Those that no log has, and no file, as it does not wait for ever for a sink that has them."""
+    data = b"".join(b'{"id":%d}\n' % number for number in range(5))
+    (tmp_path / "in.log").write_bytes(data)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        file = tmp_path / "main.troy"
+        way = ["door -> out"] if door != "log" else ["door -> log", "log -> out"]
+        kinds = {"follow": lines_in("file", path="in.log", mode="read", follow=True)}
+        file.write_text(
+            flow_of(
+                *way,
+                door=kinds.get(door, lines_in("tcp_server", url=ANY_PORT)),
+                out=json_only("http_client", url=f"http://127.0.0.1:{silent.getsockname()[1]}/"),
+                **({"log": plain("wal", path="state")} if door == "log" else {}),
+            )
+        )
+        with running(file, tmp_path, "--drain-seconds", "0.2") as daemon:
+            if door != "follow":
+                client = Client(daemon.port())
+                client.send(data)
+            asked, _ = silent.accept()
+            with asked:
+                request = b""
+                while b'"id":0' not in request:
+                    request += asked.recv(1 << 16)
+                assert daemon.terminate() == 0
+            if door != "follow":
+                client.close()
+    lost = [line for line in daemon.lines if line["event"] == "lost"]
+    if door == "tcp_server":
+        assert [(line["events"], line["cause"]) for line in lost] == [(5, "the connector has stopped")]
+        assert daemon.last("stopped")["lost_events_total"] == 5
+    else:
+        assert lost == []

@@ -130,7 +130,7 @@ class _Builder:
         links = self._links[Port(plan.id, "out")]
         if not self._sinks[plan.id].linked:
             links = links or self._links[Port(plan.id, "err")]
-        return bool(links) and not (traits.transactional or traits.answers)
+        return bool(links) and not (traits.transactional or traits.answers or plan.connector.resends())
 
     def _source(self, plan: ConnectorPlan) -> SourceNode:
         return SourceNode(

@@ -11,7 +11,7 @@ from walflow.plan import ConnectorPlan
 @dataclass(frozen=True)
 class ConnectorNodes:
     """The two halves of a connector, `source` and `sink`. A half may have no links. `pushes`: it is a source of
-    streams, as opposed to a log, a broker's consumer, and what sends the answers to its events."""
+    streams, and cannot send again what it has read; nor are these answers to events that it was given."""
 
     plan: ConnectorPlan
     source: SourceNode

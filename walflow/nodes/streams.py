@@ -174,13 +174,13 @@ class Streams:
 
     def _settled(self, receipt: Receipt) -> None:
         window = self._window
+        if receipt.cause is not None:  # also after the run: a stop does not wait for ever
+            self._lost.value += receipt.count - receipt.done
+            self._log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
         if window.over:
             return
         size = receipt.ref
         assert isinstance(size, int)
-        if receipt.cause is not None:
-            self._lost.value += receipt.count - receipt.done
-            self._log.error("lost", events=receipt.count - receipt.done, cause=str(receipt.cause))
         if receipt.done:
             window.delivered += 1
         window.give_back(size)
