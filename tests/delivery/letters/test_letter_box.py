@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -241,6 +242,48 @@ def test_letters_and_what_goes_survive_a_crash() -> None:
     flow.close()
     flow = Apart(FAN, SINKS, disk=disk)
     assert state(flow) == [0, 0, 0, 0]
+    flow.close()
+
+
+class Ailing(MemoryDisk):
+    """Once `ails`, its next call of that name for the letters of `far` fails, so many times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ails: dict[str, int] = {}
+
+    def names(self, path: str) -> list[str]:
+        self._meet("names", path)
+        return super().names(path)
+
+    def open(self, path: str, **how: Any) -> int:
+        self._meet("open", path)
+        return super().open(path, **how)
+
+    def _meet(self, call: str, path: str) -> None:
+        if path.startswith(directory_of("/log", "far")) and self.ails.get(call):
+            self.ails[call] -= 1
+            raise OSError(errno.EIO, "Input/output error", path)
+
+
+@pytest.mark.parametrize(("call", "times"), [("names", 1), ("names", 3), ("open", 1), ("open", 3)])
+def test_letters_of_an_earlier_run_are_there_once_the_disk_is_well(call: str, times: int) -> None:
+    """Nothing is rejected in this run, which would open them too."""
+    disk = Ailing()
+    flow = Apart(FAN, SINKS, disk=disk)
+    flow.give(1)
+    flow.ack("near")
+    reject(flow, 1)
+    flow.close()
+    disk.ails = {call: times}
+    flow = Apart(FAN, SINKS, disk=disk)
+    flow.settle()
+    for _ in range(times):
+        flow.scheduler.advance(31.0)
+        flow.settle()
+    assert disk.ails == {call: 0}
+    assert state(flow) == [1, 0, 0, 0]
+    assert retry(flow, 1, 1)[:3] == (1, 0, 1)
     flow.close()
 
 

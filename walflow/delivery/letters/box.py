@@ -6,7 +6,6 @@ The log of the letters is made with the first one. Until it is open, letters wai
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -82,6 +81,7 @@ class LetterBox:
         self._store: LetterStore | None = None
         self._sender: LetterSender | None = None
         self._arriving: Arriving | None = None
+        self._are_there = False  # letters of an earlier run
         self._opening = False
         self._found: Opened | None = None
         self._retry: LetterRetry | None = None
@@ -106,9 +106,14 @@ class LetterBox:
 
     def begin(self) -> None:
         """Opens the letters of an earlier run."""
-        with suppress(OSError):  # there is none
-            if self._disk.names(self.path):
-                self._open()
+        try:
+            self._are_there = bool(self._disk.names(self.path))
+        except FileNotFoundError:
+            return
+        except OSError:  # opening meets it, says so, and tries again
+            self._are_there = True
+        if self._are_there:
+            self._open()
 
     def stop(self) -> None:
         """Begins no more work. Work that has started goes on."""
@@ -368,7 +373,10 @@ class LetterBox:
 
     def _open_again(self) -> None:
         self._opening = False
-        self._pump()
+        if self._are_there:
+            self._open()
+        else:
+            self._pump()
 
     def _forget(self, last: int) -> None:
         if self._sender is not None:
