@@ -37,6 +37,9 @@ class PostgresPeer:
         self.data = directory / "data"
         self._log = directory / "log"
         self.port = free_port()
+        self._make()
+
+    def _make(self) -> None:
         self._run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "-D", self.data)
 
     def __repr__(self) -> str:

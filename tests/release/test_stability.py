@@ -38,6 +38,10 @@ HELD = {
         "delivery/test_lane_marks.py::test_lanes_that_other_links_part_go_on_from_what_both_had",
         "wal/test_golden.py::test_a_lane_goes_on_from_the_mark_that_it_had_then",
     ],
+    "`walflow reload` hands": [
+        "system/test_reload_versions.py::test_what_each_release_has_said_is_understood",
+        "system/test_reload_versions.py::test_this_version_says_what_is_recorded_of_it",
+    ],
     "Lines of `walflow wal export`": ["release/test_stability.py::test_lines_of_each_release_are_imported"],
     "`walflow check` of the new version": ["cli/test_check.py::test_exit_codes"],
     "What a user notices": ["test_changelog.py::test_all_are_in_the_next_release"],

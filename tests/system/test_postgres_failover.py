@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from bench.postgres_peer import USER, PostgresPeer, running_postgres
-from demo.server import free_port
 from tests.connectors.postgres import needs_postgres
 from tests.system.daemon import ROOT, WALFLOW, running, wait_until
 from tests.system.test_postgres import Wire, deliver, flow_in, rows, stored
@@ -27,10 +26,11 @@ class Standby(PostgresPeer):
     """A copy of a server that runs, which follows it until it is promoted."""
 
     def __init__(self, directory: Path, primary: PostgresPeer) -> None:
-        self.data = directory / "data"
-        self._log = directory / "log"
-        self.port = free_port()
-        of = ("-h", "127.0.0.1", "-p", primary.port, "-U", "postgres")
+        self._primary = primary
+        super().__init__(directory)
+
+    def _make(self) -> None:
+        of = ("-h", "127.0.0.1", "-p", self._primary.port, "-U", "postgres")
         self._run("pg_basebackup", *of, "-D", self.data, "-R", "-X", "stream", "--checkpoint=fast", "--no-sync")
 
     def promote(self) -> None:

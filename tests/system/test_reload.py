@@ -615,8 +615,22 @@ def test_a_next_process_of_a_version_that_is_not_understood(tmp_path: Path, said
         echoes(port, b'{"id":"again"}')
 
 
-@pytest.mark.parametrize("running", [{}, {"nodes": {"nodes": [], "links": []}, "status": {"version": "9"}}])
-def test_an_old_process_of_a_version_that_is_not_understood(tmp_path: Path, running: object) -> None:
+ALL = {"all": True, "tells": {}}
+NOTHING = {"nodes": {"nodes": [], "links": []}, "status": {"version": "9"}, "lacking": []}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [{}],
+        [{"reload": Reload.new("a test")}],
+        [{"reload": Reload.new("a test"), "running": {}}],
+        [{"reload": Reload.new("a test"), "running": NOTHING}, ALL],
+        [{"reload": Reload.new("a test"), "running": NOTHING}, {"sockets": 3}],
+        [{"reload": Reload.new("a test"), "running": NOTHING}, {**ALL, "tells": [1]}],
+    ],
+)
+def test_an_old_process_of_a_version_that_is_not_understood(tmp_path: Path, said: Sequence[object]) -> None:
     """It is told so, and serves on."""
     near, far = socket.socketpair()
     flow = tmp_path / "main.troy"
@@ -629,14 +643,14 @@ def test_an_old_process_of_a_version_that_is_not_understood(tmp_path: Path, runn
         async def spoken() -> Any:
             channel = SocketChannel(near)
             async with asyncio.timeout(PATIENCE):
-                await channel.send({"reload": Reload.new("a test"), "running": running})
-                await channel.send({"all": True, "tells": {}})
+                for each in said:
+                    await channel.send(each)
                 return (await channel.receive())[0]
 
-        said = asyncio.run(spoken())
-        assert (said["what"], said["code"], process.wait(PATIENCE)) == ("refused", 69, 69)
-    assert "what it says of itself is not understood" in said["lines"][0]
-    assert said["lines"][1].endswith("stop that one, and start this")
+        answer = asyncio.run(spoken())
+        assert (answer["what"], answer["code"], process.wait(PATIENCE)) == ("refused", 69, 69)
+    assert "what it says of itself is not understood" in answer["lines"][0]
+    assert answer["lines"][1].endswith("stop that one, and start this")
 
 
 @pytest.mark.parametrize("line", ["running", "took over"])

@@ -185,9 +185,9 @@ def run(
     from walflow.runtime.daemon import Settings, run as run_daemon
     from walflow.runtime.handover.spawned import CommandLine
 
-    predecessor = predecessor_of(os.environ)
-    command = CommandLine.own(os.environ)
     stderr = logs.configure(log_format, log_level)
+    predecessor = predecessor_of(os.environ, stderr)
+    command = CommandLine.own(os.environ)
     with refusing(predecessor, stderr):
         if not 0 <= drain_seconds < math.inf:
             raise _refused(stderr, f"--drain-seconds {drain_seconds}: a number of seconds, 0 or more")

@@ -25,23 +25,29 @@ if TYPE_CHECKING:
     from walflow.runtime.handover.predecessor import Predecessor
 
 
-def predecessor_of(environment: MutableMapping[str, str]) -> "Predecessor | None":
-    """None: this is the first process. Raises typer.Exit if the one before has ended meanwhile."""
+def predecessor_of(environment: MutableMapping[str, str], stderr: Stderr) -> "Predecessor | None":
+    """None: this is the first process. Raises typer.Exit if the one before has ended meanwhile, or says what is not
+    understood."""
     from walflow.runtime.handover.spawned import CHANNEL
 
     number = environment.pop(CHANNEL, None)
     if number is None:
         return None
     from walflow.runtime.handover.channel import ChannelClosed, SocketChannel
+    from walflow.runtime.handover.messages import NotUnderstood
     from walflow.runtime.handover.predecessor import Predecessor
 
     end = socket.socket(fileno=int(number))
     end.set_inheritable(False)
     before = os.getppid()
-    try:
-        return asyncio.run(Predecessor(SocketChannel(end), before, partial(_kill, before)).meet())
-    except ChannelClosed:
-        raise typer.Exit(0) from None
+    predecessor = Predecessor(SocketChannel(end), before, partial(_kill, before))
+    with refusing(predecessor, stderr):
+        try:
+            return asyncio.run(predecessor.meet())
+        except ChannelClosed:
+            raise typer.Exit(0) from None
+        except NotUnderstood as error:
+            raise _of_another_version(error, stderr) from None
 
 
 def _kill(pid: int) -> None:
@@ -76,6 +82,7 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     from walflow.admin.nodes import RunningNodes
     from walflow.cli.environment import tried
     from walflow.cli.restart_changes import RunningNow, changes, running_lines
+    from walflow.runtime.handover.messages import NotUnderstood
 
     failed = [one for one in tried(assembly, later=False) if one.wrong is not None]
     for one in failed:
@@ -83,12 +90,10 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     if failed:
         raise typer.Exit(EX_UNAVAILABLE)
     try:
-        nodes = msgspec.convert(predecessor.running["nodes"], RunningNodes)
-        now = RunningNow(nodes, msgspec.convert(predecessor.running["status"], Status))
-    except (KeyError, TypeError, msgspec.MsgspecError) as error:
-        stderr.write(f"walflow: what runs is another version, and what it says of itself is not understood: {error}")
-        stderr.write(f"walflow: this is walflow {__version__}: stop that one, and start this")
-        raise typer.Exit(EX_UNAVAILABLE) from None
+        nodes = msgspec.convert(predecessor.running.nodes, RunningNodes)
+        now = RunningNow(nodes, msgspec.convert(predecessor.running.status, Status))
+    except msgspec.MsgspecError as error:
+        raise _of_another_version(error, stderr) from None
     found = changes(now, assembly)
     refused = [*_losing(found, predecessor.reload.lose), *_beginning(found, predecessor.reload.begin)]
     for line in refused:
@@ -101,8 +106,17 @@ def take_over(predecessor: "Predecessor", assembly: "Assembly", stderr: Stderr) 
     importlib.import_module("uvloop")  # what a run needs is loaded, and looked through, while the one before serves
     gc.collect()
     gc.freeze()
-    if not asyncio.run(predecessor.checked([*lines, *refused], flows_of(assembly))):
-        raise typer.Exit(0)
+    try:
+        if not asyncio.run(predecessor.checked([*lines, *refused], flows_of(assembly))):
+            raise typer.Exit(0)
+    except NotUnderstood as error:
+        raise _of_another_version(error, stderr) from None
+
+
+def _of_another_version(error: Exception, stderr: Stderr) -> typer.Exit:
+    stderr.write(f"walflow: what runs is another version, and what it says of itself is not understood: {error}")
+    stderr.write(f"walflow: this is walflow {__version__}: stop that one, and start this")
+    return typer.Exit(EX_UNAVAILABLE)
 
 
 def _losing(found: "Sequence[AfterRestart]", lose: Sequence[str]) -> list[str]:

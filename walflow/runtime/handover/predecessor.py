@@ -5,15 +5,24 @@ import base64
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NoReturn, Self, cast
+from typing import Final, NoReturn, Self, cast
 
-import msgspec
 import structlog
 
 from walflow.errors import WalflowError
 from walflow.handover import HandedConnection
 from walflow.runtime.handover.channel import Channel, ChannelClosed
-from walflow.runtime.handover.reload import Reload, Said
+from walflow.runtime.handover.messages import (
+    Asked,
+    Connection,
+    Connections,
+    Descriptors,
+    NotUnderstood,
+    Running,
+    Said,
+    receive,
+)
+from walflow.runtime.handover.reload import Reload
 from walflow.runtime.handover.successor import LAST_SECONDS
 from walflow.world import handover, network
 
@@ -30,11 +39,11 @@ class TooManyErrors(WalflowError):
 
 class Predecessor:
     """`pid`: its number. `kill`: ends it. `reload`: what was asked for. `running`: the flows and the state of the
-    process before, as JSON documents."""
+    process before."""
 
     def __init__(self, channel: Channel, pid: int, kill: Callable[[], None]) -> None:
         self.reload: Reload
-        self.running: Any = None
+        self.running: Running
         self._channel = channel
         self._pid = pid
         self._kill = kill
@@ -47,13 +56,12 @@ class Predecessor:
     @property
     def lacking(self) -> frozenset[str]:
         """Connectors that are not ready there."""
-        return frozenset(self.running["lacking"])
+        return frozenset(self.running.lacking)
 
     async def meet(self) -> Self:
-        """Receives what it says first. Raises ChannelClosed if it has ended meanwhile."""
-        message, _ = await self._channel.receive()
-        self.reload = msgspec.convert(message["reload"], Reload)
-        self.running = message["running"]
+        """Receives what it says first. Raises ChannelClosed if it has ended meanwhile, and NotUnderstood."""
+        asked, _ = await receive(self._channel, Asked)
+        self.reload, self.running = asked.reload, asked.running
         await self._receive_descriptors()
         return self
 
@@ -81,11 +89,11 @@ class Predecessor:
         sockets: list[tuple[str, Sequence[socket.socket]]] = []
         locks: list[int] = []
         while True:
-            message, descriptors = await self._channel.receive()
-            if "all" in message:
-                self._handover.told = message["tells"]
+            message, descriptors = await receive(self._channel, Descriptors)
+            if message.all:
+                self._handover.told = message.tells
                 break
-            for where, count in message["sockets"]:
+            for where, count in message.sockets:
                 group = [network().adopt(fd) for fd in descriptors[:count]]
                 for sock in group:
                     sock.setblocking(False)
@@ -97,11 +105,11 @@ class Predecessor:
     async def _receive_connections(self) -> None:
         """Until it is this process's turn."""
         while True:
-            message, descriptors = await self._channel.receive()
-            if "begin" in message:
-                self.reload = msgspec.convert(message["begin"], Reload)
+            message, descriptors = await receive(self._channel, Connections)
+            if message.begin is not None:
+                self.reload = message.begin
                 return
-            for connection in _connections(message, descriptors):
+            for connection in _adopted(message.connections, descriptors):
                 self._handover.arrived(connection)
 
     async def _say(self, said: Said) -> None:
@@ -144,13 +152,17 @@ class Predecessor:
             await asyncio.sleep(ALIVE)
 
     async def _listen(self) -> None:
-        try:
-            while True:
-                message, descriptors = await self._channel.receive()
-                for connection in _connections(message, descriptors):
+        while True:
+            try:
+                message, descriptors = await receive(self._channel, Connections)
+            except NotUnderstood as error:
+                log.error("connection is not taken over", reason=str(error))
+            except ChannelClosed:
+                self._gone()
+                return
+            else:
+                for connection in _adopted(message.connections, descriptors):
                     self._handover.arrived(connection)
-        except ChannelClosed:
-            self._gone()
 
     def _gone(self) -> None:
         """It will not go on any more."""
@@ -164,9 +176,13 @@ class Predecessor:
             self._kill()
 
 
-def _connections(message: Any, descriptors: Sequence[int]) -> list[HandedConnection]:
+def _adopted(connections: Sequence[Connection], descriptors: Sequence[int]) -> list[HandedConnection]:
     found: list[HandedConnection] = []
-    for (where, peer, came, secure), fd in zip(message["connections"], descriptors, strict=True):
-        address = tuple(cast(list[object], peer)) if isinstance(peer, list) else peer  # JSON has no tuples
-        found.append(HandedConnection(where, network().adopt(fd), address, base64.b64decode(came), secure))
+    for each, fd in zip(connections, descriptors, strict=True):
+        peer = (
+            tuple(cast(list[object], each.peer)) if isinstance(each.peer, list) else each.peer
+        )  # JSON has no tuples
+        found.append(
+            HandedConnection(each.where, network().adopt(fd), peer, base64.b64decode(each.came), each.secure)
+        )
     return found

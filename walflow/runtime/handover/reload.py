@@ -40,12 +40,3 @@ class Reload(msgspec.Struct):
     @property
     def over(self) -> bool:
         return self.phase in ("checked", "serving", "failed")
-
-
-class Said(msgspec.Struct):
-    """By the next process: `checked`, `refused`, `alive` or `serving`."""
-
-    what: Literal["checked", "refused", "alive", "serving"]
-    lines: list[str] = []
-    code: int = 0
-    flows: str = ""

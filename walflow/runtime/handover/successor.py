@@ -9,14 +9,23 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-import msgspec
 import structlog
 
 from walflow.exit_codes import EX_TEMPFAIL, EX_UNAVAILABLE
 from walflow.handover import HandedConnection, Handover
 from walflow.runtime.handover import parent
 from walflow.runtime.handover.channel import MOST_DESCRIPTORS, Channel, ChannelClosed
-from walflow.runtime.handover.reload import Reload, Said
+from walflow.runtime.handover.messages import (
+    Asked,
+    Connection,
+    Connections,
+    Descriptors,
+    NotUnderstood,
+    Running,
+    Said,
+    receive,
+)
+from walflow.runtime.handover.reload import Reload
 
 CHECK_SECONDS: Final = 120.0  # for the next process to start and to check
 SILENT_SECONDS: Final = 30.0  # then it is taken for dead
@@ -24,11 +33,9 @@ TELLINGS: Final = 500  # tries
 SOON: Final = 0.01  # seconds
 LAST_SECONDS: Final = 1.0  # for answers that are passed on, after that
 
+STRANGE: Final = "what the next process says is not understood"
+
 log = structlog.get_logger(component="handover")
-
-
-class NotUnderstood(Exception):
-    """What the next process has said. It is one of another version, or not walflow at all."""
 
 
 class NextProcess(Protocol):
@@ -80,21 +87,21 @@ class Successor:
 
     # while this process serves
 
-    async def check(self, running: object) -> bool:
+    async def check(self, running: Running) -> bool:
         """Starts it, and waits until it has checked its flows. `running`: what runs here, for it to compare. False:
         it has refused, or died: `reload` says why, and nothing has changed."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 self._start()
                 self.keep()
-                await self._send({"reload": self.reload, "running": running})
+                await self._send(Asked(self.reload, running))
                 await self._hand_over()
                 said = await self._receive()
         except TimeoutError:
             self._fail([f"the next process was silent for {CHECK_SECONDS:g} s"], EX_TEMPFAIL)
             return False
         except NotUnderstood as error:
-            self._fail([str(error)], EX_TEMPFAIL)
+            self._fail([f"{STRANGE}: {error}"], EX_TEMPFAIL)
             return False
         except (ChannelClosed, OSError) as error:
             await self._fail_ended(error)
@@ -142,8 +149,8 @@ class Successor:
                 descriptors += [sock.fileno() for sock in sockets]
             room = 0 if groups else MOST_DESCRIPTORS - len(descriptors)
             some, locks = locks[:room], locks[room:]
-            await self._send({"sockets": named, "locks": len(some)}, descriptors + some)
-        await self._send({"all": True, "tells": self._handover.tells})
+            await self._send(Descriptors(named, len(some)), descriptors + some)
+        await self._send(Descriptors(all=True, tells=self._handover.tells))
 
     # when it has stopped
 
@@ -158,7 +165,7 @@ class Successor:
             await self._until_it_serves()
         except (ChannelClosed, NotUnderstood, TimeoutError) as error:
             if isinstance(error, NotUnderstood):
-                return await self._goes_back(f"as it took over: {error}")
+                return await self._goes_back(f"as it took over: {STRANGE}: {error}")
             if isinstance(error, TimeoutError):
                 log.error("next process is silent", pid=self.reload.pid, seconds=SILENT_SECONDS)
             return await self._goes_back("as it took over")
@@ -178,7 +185,7 @@ class Successor:
         for first in range(0, len(going), MOST_DESCRIPTORS):
             await self._send_connections(going[first : first + MOST_DESCRIPTORS])
         self._handover.on_connection = self._pass_on
-        await self._send({"begin": self.reload})
+        await self._send(Connections(begin=self.reload))
 
     async def _goes_back(self, when: str) -> bool:
         """True: it does not, for the next process has ended well, so somebody has told it to."""
@@ -280,11 +287,7 @@ class Successor:
     async def _receive(self) -> Said:
         if self._channel is None:
             raise ChannelClosed
-        try:
-            message, _ = await self._channel.receive()
-            return msgspec.convert(message, Said)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise NotUnderstood(f"what the next process says is not understood: {error}") from None
+        return (await receive(self._channel, Said))[0]
 
     def _pass_on(self, connection: HandedConnection) -> None:
         task = asyncio.get_running_loop().create_task(self._send_late(connection))
@@ -297,10 +300,11 @@ class Successor:
 
     async def _send_connections(self, connections: Sequence[HandedConnection]) -> None:
         described = [
-            (each.where, each.peer, base64.b64encode(each.came).decode(), each.secure) for each in connections
+            Connection(each.where, each.peer, base64.b64encode(each.came).decode(), each.secure)
+            for each in connections
         ]
         try:
-            await self._send({"connections": described}, [each.socket.fileno() for each in connections])
+            await self._send(Connections(described), [each.socket.fileno() for each in connections])
         finally:
             for each in connections:
                 each.socket.close()

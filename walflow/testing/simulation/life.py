@@ -21,6 +21,7 @@ from structlog.typing import EventDict
 from walflow.plan import Assembly
 from walflow.runtime.daemon import Daemon, Settings, run_and_hand_over
 from walflow.runtime.handover.channel import ChannelClosed
+from walflow.runtime.handover.messages import Running
 from walflow.runtime.handover.predecessor import Predecessor
 from walflow.runtime.handover.reload import Reload
 from walflow.runtime.handover.successor import Launch
@@ -116,7 +117,9 @@ class Life:
         self.daemon = made = Daemon(
             self.assembly, self._settings, process=self, jobs=jobs, launch=self.launch, predecessor=predecessor
         )
-        made.describe = lambda: {"lacking": [one.name for one in made.nodes.connectors if not one.health.ready]}
+        made.describe = lambda: Running(
+            None, None, [one.name for one in made.nodes.connectors if not one.health.ready]
+        )
         return made
 
     def reload(self) -> str:
