@@ -179,9 +179,9 @@ class Predecessor:
 def _adopted(connections: Sequence[Connection], descriptors: Sequence[int]) -> list[HandedConnection]:
     found: list[HandedConnection] = []
     for each, fd in zip(connections, descriptors, strict=True):
-        peer = (
-            tuple(cast(list[object], each.peer)) if isinstance(each.peer, list) else each.peer
-        )  # JSON has no tuples
+        peer: object = each.peer
+        if isinstance(peer, list):  # JSON has no tuples
+            peer = tuple(cast(list[object], peer))
         found.append(
             HandedConnection(each.where, network().adopt(fd), peer, base64.b64decode(each.came), each.secure)
         )
