@@ -19,7 +19,7 @@ from tests.system.daemon import Client, free_port, wait_until
 from tests.system.test_reload import echo, started
 from walflow.admin.document import Status
 from walflow.admin.nodes import RunningNodes
-from walflow.runtime.handover.messages import Asked, Connections, Descriptors, Said
+from walflow.runtime.handover.messages import ConnectionMessages, DescriptorMessage, FirstMessage, Said
 from walflow_kernel.version import __version__
 
 BETWEEN: Final = Path(__file__).with_name("handover") / "between.py"
@@ -64,19 +64,22 @@ def kinds(messages: Messages) -> set[tuple[str, ...]]:
 def test_what_each_release_has_said_is_understood(version: str) -> None:
     said = json.loads(RECORDED[version].read_bytes())
     asked, *rest = said["before"]
-    running = msgspec.convert(asked, Asked).running
+    running = msgspec.convert(asked, FirstMessage).running
     assert msgspec.convert(running.nodes, RunningNodes).nodes
     assert msgspec.convert(running.status, Status).version == version
     each = [
-        msgspec.convert(one, Connections if {"connections", "begin"} & one.keys() else Descriptors) for one in rest
+        msgspec.convert(one, ConnectionMessages if {"connections", "begin"} & one.keys() else DescriptorMessage)
+        for one in rest
     ]
-    handed = [one for one in each if isinstance(one, Descriptors)]
+    handed = [one for one in each if isinstance(one, DescriptorMessage)]
     assert sum(count for one in handed for _, count in one.sockets) == 4  # two, to look, and again to take over
     assert sum(one.locks for one in handed) > 0
     assert [one.all for one in handed] == [False, True, False, True]
-    (connection,) = (one for each_one in each if isinstance(each_one, Connections) for one in each_one.connections)
+    (connection,) = (
+        one for each_one in each if isinstance(each_one, ConnectionMessages) for one in each_one.connections
+    )
     assert connection.came
-    assert isinstance(each[-1], Connections)
+    assert isinstance(each[-1], ConnectionMessages)
     assert each[-1].begin is not None
     words = [msgspec.convert(one, Said).what for one in said["next"]]
     assert (words[0], words[-1]) == ("checked", "serving")

@@ -32,7 +32,7 @@ from walflow.errors import Unavailable
 from walflow.net import CannotListen, SocketOptions
 from walflow.net.sockets import UnixListener, listen_tcp
 from walflow.runtime.daemon import Daemon
-from walflow.runtime.handover.messages import Running
+from walflow.runtime.handover.messages import Description
 from walflow.runtime.handover.reload import WATCH_SECONDS, Reload
 
 BACKLOG: Final = 16
@@ -255,8 +255,8 @@ class Answers:
             return web.Response(text=f"{refusal}\n", status=409)
         return web.Response(body=msgspec.json.encode(reload), status=202, content_type="application/json")
 
-    def describe(self) -> Running:
-        return Running(
+    def describe(self) -> Description:
+        return Description(
             running(self._daemon.assembly, self._nodes),
             status(self._daemon, self._rates),
             [nodes.name for nodes in self._daemon.nodes.connectors if not nodes.health.ready],

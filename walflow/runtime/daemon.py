@@ -22,7 +22,7 @@ from walflow.plan import Assembly, ConnectorPlan
 from walflow.plan.written import changed_files
 from walflow.runtime.drain import drain, settle
 from walflow.runtime.fatal import die, on_internal_error
-from walflow.runtime.handover.messages import Running
+from walflow.runtime.handover.messages import Description
 from walflow.runtime.handover.predecessor import Predecessor
 from walflow.runtime.handover.reload import Reload
 from walflow.runtime.handover.successor import Launch, Successor
@@ -125,7 +125,7 @@ class Daemon:
         predecessor: Predecessor | None = None,
     ) -> None:
         self.reload: Reload | None = None  # the last one
-        self.describe: Callable[[], Running] | None = None  # what runs here, for the next process to compare
+        self.describe: Callable[[], Description] | None = None  # what runs here, for the next process to compare
         self.successor: Successor | None = None  # once it takes over
         self._launch = launch
         self._predecessor = predecessor
@@ -275,7 +275,7 @@ class Daemon:
         self._reloading = asyncio.create_task(self._reload(reload, running), name="reload")
         return ""
 
-    async def _reload(self, reload: Reload, running: Running) -> None:
+    async def _reload(self, reload: Reload, running: Description) -> None:
         assert self._launch is not None
         while self._handover.watched:  # noqa: ASYNC110  # some seconds, after a reload
             await asyncio.sleep(0.02)

@@ -13,7 +13,7 @@ class NotUnderstood(Exception):
     """What the other process has said. It is one of another version, or not walflow at all."""
 
 
-class Running(msgspec.Struct):
+class Description(msgspec.Struct):
     """What the process before says of itself: documents of the admin interface, and connectors that are not ready."""
 
     nodes: Any
@@ -21,14 +21,14 @@ class Running(msgspec.Struct):
     lacking: list[str]
 
 
-class Asked(msgspec.Struct):
+class FirstMessage(msgspec.Struct):
     """By the process before, first."""
 
     reload: Reload
-    running: Running
+    running: Description
 
 
-class Descriptors(msgspec.Struct, omit_defaults=True):
+class DescriptorMessage(msgspec.Struct, omit_defaults=True):
     """By the process before; with it come those of the sockets, then of so many locks. `sockets`: where they listen,
     and how many. `all`: no more come. Then `tells` says of an address what has to be known of it."""
 
@@ -38,7 +38,7 @@ class Descriptors(msgspec.Struct, omit_defaults=True):
     tells: dict[str, list[int]] = {}
 
 
-class Connection(msgspec.Struct, array_like=True):
+class ConnectionMessage(msgspec.Struct, array_like=True):
     """`came`: bytes that are no event yet, in Base64."""
 
     where: str
@@ -47,10 +47,10 @@ class Connection(msgspec.Struct, array_like=True):
     secure: bool = False
 
 
-class Connections(msgspec.Struct, omit_defaults=True):
+class ConnectionMessages(msgspec.Struct, omit_defaults=True):
     """By the process before, with a descriptor each. `begin`: it has stopped, and it is the next one's turn."""
 
-    connections: list[Connection] = []
+    connections: list[ConnectionMessage] = []
     begin: Reload | None = None
 
 

@@ -13,12 +13,12 @@ from walflow.errors import WalflowError
 from walflow.handover import HandedConnection
 from walflow.runtime.handover.channel import Channel, ChannelClosed
 from walflow.runtime.handover.messages import (
-    Asked,
-    Connection,
-    Connections,
-    Descriptors,
+    ConnectionMessage,
+    ConnectionMessages,
+    Description,
+    DescriptorMessage,
+    FirstMessage,
     NotUnderstood,
-    Running,
     Said,
     receive,
 )
@@ -43,7 +43,7 @@ class Predecessor:
 
     def __init__(self, channel: Channel, pid: int, kill: Callable[[], None]) -> None:
         self.reload: Reload
-        self.running: Running
+        self.running: Description
         self._channel = channel
         self._pid = pid
         self._kill = kill
@@ -60,7 +60,7 @@ class Predecessor:
 
     async def meet(self) -> Self:
         """Receives what it says first. Raises ChannelClosed if it has ended meanwhile, and NotUnderstood."""
-        asked, _ = await receive(self._channel, Asked)
+        asked, _ = await receive(self._channel, FirstMessage)
         self.reload, self.running = asked.reload, asked.running
         await self._receive_descriptors()
         return self
@@ -89,7 +89,7 @@ class Predecessor:
         sockets: list[tuple[str, Sequence[socket.socket]]] = []
         locks: list[int] = []
         while True:
-            message, descriptors = await receive(self._channel, Descriptors)
+            message, descriptors = await receive(self._channel, DescriptorMessage)
             if message.all:
                 self._handover.told = message.tells
                 break
@@ -105,7 +105,7 @@ class Predecessor:
     async def _receive_connections(self) -> None:
         """Until it is this process's turn."""
         while True:
-            message, descriptors = await receive(self._channel, Connections)
+            message, descriptors = await receive(self._channel, ConnectionMessages)
             if message.begin is not None:
                 self.reload = message.begin
                 return
@@ -154,7 +154,7 @@ class Predecessor:
     async def _listen(self) -> None:
         while True:
             try:
-                message, descriptors = await receive(self._channel, Connections)
+                message, descriptors = await receive(self._channel, ConnectionMessages)
             except NotUnderstood as error:
                 log.error("connection is not taken over", reason=str(error))
             except ChannelClosed:
@@ -176,7 +176,7 @@ class Predecessor:
             self._kill()
 
 
-def _adopted(connections: Sequence[Connection], descriptors: Sequence[int]) -> list[HandedConnection]:
+def _adopted(connections: Sequence[ConnectionMessage], descriptors: Sequence[int]) -> list[HandedConnection]:
     found: list[HandedConnection] = []
     for each, fd in zip(connections, descriptors, strict=True):
         peer: object = each.peer

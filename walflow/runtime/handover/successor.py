@@ -16,12 +16,12 @@ from walflow.handover import HandedConnection, Handover
 from walflow.runtime.handover import parent
 from walflow.runtime.handover.channel import MOST_DESCRIPTORS, Channel, ChannelClosed
 from walflow.runtime.handover.messages import (
-    Asked,
-    Connection,
-    Connections,
-    Descriptors,
+    ConnectionMessage,
+    ConnectionMessages,
+    Description,
+    DescriptorMessage,
+    FirstMessage,
     NotUnderstood,
-    Running,
     Said,
     receive,
 )
@@ -87,14 +87,14 @@ class Successor:
 
     # while this process serves
 
-    async def check(self, running: Running) -> bool:
+    async def check(self, running: Description) -> bool:
         """Starts it, and waits until it has checked its flows. `running`: what runs here, for it to compare. False:
         it has refused, or died: `reload` says why, and nothing has changed."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 self._start()
                 self.keep()
-                await self._send(Asked(self.reload, running))
+                await self._send(FirstMessage(self.reload, running))
                 await self._hand_over()
                 said = await self._receive()
         except TimeoutError:
@@ -149,8 +149,8 @@ class Successor:
                 descriptors += [sock.fileno() for sock in sockets]
             room = 0 if groups else MOST_DESCRIPTORS - len(descriptors)
             some, locks = locks[:room], locks[room:]
-            await self._send(Descriptors(named, len(some)), descriptors + some)
-        await self._send(Descriptors(all=True, tells=self._handover.tells))
+            await self._send(DescriptorMessage(named, len(some)), descriptors + some)
+        await self._send(DescriptorMessage(all=True, tells=self._handover.tells))
 
     # when it has stopped
 
@@ -185,7 +185,7 @@ class Successor:
         for first in range(0, len(going), MOST_DESCRIPTORS):
             await self._send_connections(going[first : first + MOST_DESCRIPTORS])
         self._handover.on_connection = self._pass_on
-        await self._send(Connections(begin=self.reload))
+        await self._send(ConnectionMessages(begin=self.reload))
 
     async def _goes_back(self, when: str) -> bool:
         """True: it does not, for the next process has ended well, so somebody has told it to."""
@@ -300,11 +300,11 @@ class Successor:
 
     async def _send_connections(self, connections: Sequence[HandedConnection]) -> None:
         described = [
-            Connection(each.where, each.peer, base64.b64encode(each.came).decode(), each.secure)
+            ConnectionMessage(each.where, each.peer, base64.b64encode(each.came).decode(), each.secure)
             for each in connections
         ]
         try:
-            await self._send(Connections(described), [each.socket.fileno() for each in connections])
+            await self._send(ConnectionMessages(described), [each.socket.fileno() for each in connections])
         finally:
             for each in connections:
                 each.socket.close()

@@ -21,7 +21,7 @@ from structlog.typing import EventDict
 from walflow.plan import Assembly
 from walflow.runtime.daemon import Daemon, Settings, run_and_hand_over
 from walflow.runtime.handover.channel import ChannelClosed
-from walflow.runtime.handover.messages import Running
+from walflow.runtime.handover.messages import Description
 from walflow.runtime.handover.predecessor import Predecessor
 from walflow.runtime.handover.reload import Reload
 from walflow.runtime.handover.successor import Launch
@@ -117,7 +117,7 @@ class Life:
         self.daemon = made = Daemon(
             self.assembly, self._settings, process=self, jobs=jobs, launch=self.launch, predecessor=predecessor
         )
-        made.describe = lambda: Running(
+        made.describe = lambda: Description(
             None, None, [one.name for one in made.nodes.connectors if not one.health.ready]
         )
         return made
