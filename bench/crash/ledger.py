@@ -79,7 +79,7 @@ class Ledger:
         if lost and self.ended > news[-1]:
             news.append(self.ended)  # so long it was fed, and nothing came
         gaps = [later - before for before, later in pairwise(news)]
-        after = next((one - self.healed for one in self.news if one > self.healed), None)
+        after = next((one - self.healed for one in self.news if one > self.healed), None if lost else 0.0)
         return Row(
             system,
             fault,

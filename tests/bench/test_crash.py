@@ -55,6 +55,18 @@ def test_repeats_show_the_worst() -> None:
     assert "| 0 | 0-3 | 0 | 0 | 0 | 0 | 9.0 | never |" in table([good, bad])
 
 
+@pytest.mark.parametrize(("acked", "again"), [([1], 0.0), ([1, 2], None)])
+def test_what_came_before_the_fault_had_ended_need_not_come_after_it(acked: list[int], again: float | None) -> None:
+    """It is "never" only where something is missing: slow kills may outlast the load."""
+    ledger = Ledger()
+    ledger.sent.update(acked)
+    ledger.acked.update(acked)
+    ledger.began = time.monotonic()
+    ledger.came([(1, True)])
+    ledger.healed = ledger.ended = time.monotonic() + 1
+    assert ledger.row("a system", "a fault", "").again_s == again
+
+
 def test_a_page_has_all_systems_and_says_what_is_left_out(tmp_path: Path) -> None:
     rows = [Ledger().row(name, "poison event", "") for name in ("one", "two")]
     left = ComparedSystem(

@@ -44,7 +44,7 @@ LONG: list[tuple[Source, Sequence[int], int]] = [
     (Repair, range(len(DAMAGES)), 150),
     (scripted, range(0, len(SCRIPTS), 4), 23_700),
     *[(Sidecar, range(first, first + 2), 7_400) for first in range(2, 10, 2)],
-    (Sidecar, range(10, 12), 5_600),
+    (Sidecar, range(10, 12), 4_400),
     *[(Generated, range(first, first + 24), 11_400) for first in range(0, 264, 24)],
 ]
 
