@@ -89,7 +89,7 @@ class AppendedFile(Output):
 
     def _judged(self, fd: int, path: str, state: State | None) -> FoundFile:
         """What recovery finds, with the file ended there. What others append meanwhile is kept or copied, but for a
-        write in the microseconds between the last look at the size and the cut."""
+        write between the last look at the size and the cut: two system calls, one right after the other."""
         while True:
             stat = self._disk.stat(fd)
             found = judge(state, FileNow(self._boot, stat.identity, stat.size), partial(self._disk.read, fd))

@@ -29,8 +29,9 @@ class FirstMessage(msgspec.Struct):
 
 
 class DescriptorMessage(msgspec.Struct, omit_defaults=True):
-    """By the process before; with it come those of the sockets, then of so many locks. `sockets`: where they listen,
-    and how many. `all`: no more come. Then `tells` says of an address what has to be known of it."""
+    """By the process before. Its descriptors are those of the sockets, then those of the locks. `sockets`: where they
+    listen, and how many there are. `locks`: how many. `all`: no more come; `tells` says of an address what the next
+    process has to know."""
 
     sockets: list[tuple[str, int]] = []
     locks: int = 0
