@@ -3,7 +3,9 @@ wants. What they tell of it, and in which order:
 
     a new checkpoint             latestOffset, initialOffset, partitions(initial, latest)
     a start that goes on         partitions(last, last), for the last offset that Spark has written down; latestOffset
-    availableNow                 the same, and latestOffset only once
+    a batch is done again        partitions(last, end), and then as above
+    availableNow                 the same, but one batch, and be it one that is done again
+    availableNow, WRAPPER true   latestOffset, then as above, to the end of what that said
 
 So the first answer of a start is the end of the log: it may be all that an `availableNow` asks for, which would end
 early without a word. Option firstBatch says that it need not be. From then on a batch is bounded behind the highest
@@ -15,6 +17,7 @@ the daemon has none, nothing was committed. Then one is drawn, and stands for th
 """
 
 import secrets
+from typing import Final
 
 from pyspark_walflow.fetch import Range
 from pyspark_walflow.older_spark import ReadAllAvailable, ReadLimit
@@ -23,7 +26,8 @@ from pyspark_walflow.planner import Planner
 from pyspark_walflow.quiet import Quiet
 from pyspark_walflow.reader import Offset, StreamReader, place_of
 
-END = "next"  # in an offset: the end of the log when it was answered, for the progress
+WRAPPER: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"  # MicroBatchExecution's, false by default
+END: Final = "next"  # in an offset: the end of the log when it was answered, for the progress
 
 
 class OlderStreamReader(StreamReader):

@@ -85,6 +85,21 @@ def test_a_start_goes_on_behind_what_was_written(lake: Lake) -> None:
     again.reader.stop()
 
 
+def test_with_sparks_wrapper_a_run_goes_on_behind_a_batch_that_is_done_again(lake: Lake) -> None:
+    """Spark asks for the end of the run before all else, and once."""
+    lake.send(*numbered(5))
+    query = Query(lake)
+    start, first = query.begin()
+    query.reader.stop()
+    lake.send(*numbered(15, 5))
+    again = Query(lake)
+    until = again.reader.latestOffset()
+    assert until["position"] == 21
+    again.reader.partitions(start, first)
+    assert [(part.first, part.end) for part in again.reader.partitions(first, until)] == [(6, 21)]
+    again.reader.stop()
+
+
 def test_no_answer_is_below_what_was_planned(lake: Lake) -> None:
     lake.send(*numbered(5))
     query = Query(lake, startingPosition="latest")
