@@ -3,9 +3,9 @@ wants. What they tell of it, and in which order:
 
     a new checkpoint             latestOffset, initialOffset, partitions(initial, latest)
     a start that goes on         partitions(last, last), for the last offset that Spark has written down; latestOffset
-    a batch is done again        partitions(last, end), and then as above
-    availableNow                 the same, but one batch, and be it one that is done again
-    availableNow, WRAPPER true   latestOffset, then as above, to the end of what that said
+    a batch is done again        partitions(end, end), for its end; partitions(start, end), if the sink has not got it
+    availableNow                 the same, but one batch: latestOffset once, or not at all if a batch is done again
+    availableNow, WRAPPER true   latestOffset before all else: the end of the run
 
 So the first answer of a start is the end of the log: it may be all that an `availableNow` asks for, which would end
 early without a word. Option firstBatch says that it need not be. From then on a batch is bounded behind the highest
@@ -19,7 +19,7 @@ the daemon has none, nothing was committed. Then one is drawn, and stands for th
 import secrets
 from typing import Final
 
-from pyspark_walflow.fetch import Range
+from pyspark_walflow.fetch import Range, tell
 from pyspark_walflow.older_spark import ReadAllAvailable, ReadLimit
 from pyspark_walflow.options import Options
 from pyspark_walflow.planner import Planner
@@ -52,7 +52,13 @@ class OlderStreamReader(StreamReader):
         return self._highest
 
     def partitions(self, start: Offset, end: Offset) -> list[Range]:
-        if self._highest is None or place_of(self._highest).position < place_of(end).position:
+        first, last = place_of(start).position, place_of(end).position
+        if first < last and not self._bounds:
+            tell(
+                f"Spark does a batch of consumer {self._options.consumer!r} again, positions {first} to {last - 1}. "
+                f"A run of availableNow ends behind it, unless {WRAPPER} is true"
+            )
+        if self._highest is None or place_of(self._highest).position < last:
             self._highest = end
         return super().partitions(start, end)
 

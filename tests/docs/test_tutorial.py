@@ -24,11 +24,11 @@ def test_the_tutorial(tmp_path: Path) -> None:
     program = tmp_path / "walflow"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m walflow "$@"\n')
     program.chmod(0o755)
-    # a flow file of the tutorial's own port, and no admin: tests run side by side
+    # a flow file of the tutorial's own port: tests run side by side
     change = f"sed -i s/65535/{port}/ main.troy"
     script = "set -e\n" + f"\necho '{MARK}'\n".join(command for command, _ in steps)
     script = script.replace("/65535", f"/{port}").replace("cd echo\n", f"cd echo\n{change}\n")
-    script = script.replace("walflow run", "walflow run --admin off --log-format json")
+    script = script.replace("walflow run", "walflow run --log-format json")
     printed = typed(script, tmp_path).split(f"{MARK}\n")
     for (command, wanted), got in zip(steps, printed, strict=True):
         assert got == wanted, command
@@ -36,7 +36,12 @@ def test_the_tutorial(tmp_path: Path) -> None:
 
 def typed(script: str, folder: Path) -> str:
     """What bash prints. Nothing that it started is left."""
-    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "WALFLOW_ADMIN": f"unix:{folder}/admin",
+    }
     # into files: a daemon that a failed script leaves behind would hold a pipe open
     out, err = folder / "printed", folder / "errors"
     with (

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_walflow.errors import WalflowError
 from pyspark_walflow.fetch import forget
-from pyspark_walflow.older_reader import OlderStreamReader
+from pyspark_walflow.older_reader import WRAPPER, OlderStreamReader
 from pyspark_walflow.reader import Offset
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.reads import options
@@ -85,8 +85,29 @@ def test_a_start_goes_on_behind_what_was_written(lake: Lake) -> None:
     again.reader.stop()
 
 
-def test_with_sparks_wrapper_a_run_goes_on_behind_a_batch_that_is_done_again(lake: Lake) -> None:
-    """Spark asks for the end of the run before all else, and once."""
+@pytest.mark.parametrize("bounded", [False, True], ids=["all", "bounded"])
+def test_a_batch_that_is_done_again_may_end_a_run_and_that_is_told(
+    lake: Lake, capfd: pytest.CaptureFixture[str], bounded: bool
+) -> None:
+    """`bounded`: it is said that availableNow does not run."""
+    lake.send(*numbered(5))
+    query = Query(lake)
+    start, first = query.begin()
+    query.reader.stop()
+    assert "again" not in capfd.readouterr().err, "it is new"
+    lake.send(*numbered(5, 5))
+    again = Query(lake, firstBatch="bounded" if bounded else "all")
+    again.reader.partitions(first, first)
+    again.reader.partitions(start, first)
+    told = f"'spark' again, positions 1 to 5. A run of availableNow ends behind it, unless {WRAPPER} is true"
+    assert (told in capfd.readouterr().err) is not bounded
+    assert again.reader.latestOffset()["position"] == 11
+    again.reader.stop()
+
+
+def test_with_sparks_wrapper_a_run_has_its_end_before_a_batch_is_done_again(
+    lake: Lake, capfd: pytest.CaptureFixture[str]
+) -> None:
     lake.send(*numbered(5))
     query = Query(lake)
     start, first = query.begin()
@@ -95,7 +116,10 @@ def test_with_sparks_wrapper_a_run_goes_on_behind_a_batch_that_is_done_again(lak
     again = Query(lake)
     until = again.reader.latestOffset()
     assert until["position"] == 21
+    again.reader.partitions(first, first)
     again.reader.partitions(start, first)
+    assert "again" not in capfd.readouterr().err
+    assert again.reader.latestOffset() == until
     assert [(part.first, part.end) for part in again.reader.partitions(first, until)] == [(6, 21)]
     again.reader.stop()
 
