@@ -95,6 +95,7 @@ class HttpClientRun:
         self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked
         self._numbers = itertools.count()
         self._path = config.order_by.split(".") if config.order_by is not None else None
+        self._most = 1 if config.batch == "event" else config.max_batch_events
         retry = config.reconnect.retry
         self._queue = RetryQueue[Parcel](
             config.concurrency,
@@ -111,6 +112,7 @@ class HttpClientRun:
             fail=self._fail,
             blocks=lambda parcel: parcel.blocks,
             halve=lambda parcel: _counted(halves(parcel)),
+            step=4 * self._most,  # its last batch may be a small one
             peer=str(config.address),
         )
         self._requests = inlet.counter("requests_total")
@@ -145,8 +147,7 @@ class HttpClientRun:
 
     def _add(self, blocks: Sequence[Block]) -> None:
         """Blocks become requests."""
-        config = self._config
-        most = 1 if config.batch == "event" else config.max_batch_events
+        config, most = self._config, self._most
         good: list[Block] = []
         for block in blocks:
             if not self._is_json(block) and config.batch != "event":

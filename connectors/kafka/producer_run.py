@@ -34,6 +34,7 @@ POLL: Final = 0.25  # seconds; it returns at the first report
 PATIENT: Final = 3.0  # seconds without a report after which the sources are stopped
 CONNECT: Final = 10.0  # seconds to find the topic; then the run ends, and the next one begins after a wait
 ASK: Final = 0.5  # seconds for one question
+TURN: Final = 8192  # messages that librdkafka gets in one turn of the loop
 FLUSH: Final = 1.0  # seconds for what librdkafka has when the run ends
 
 
@@ -61,6 +62,7 @@ class KafkaProducerRun(SinkPeer):
         self._held: dict[SentBlock, None] = {}
         self._under_way = 0  # messages that librdkafka has
         self._untried = 0  # those of them that have not failed
+        self._in_turn = 0  # messages that librdkafka got in this turn of the loop
         self._lone = False  # the message under way is one
         self._closed = False
         PeerSink(inlet, self, gathers=False)
@@ -140,10 +142,18 @@ class KafkaProducerRun(SinkPeer):
             self._held[delivery] = None
             self._waiting.append(_Sending(delivery, range(delivery.left)))
             self._retries.came()
-        while self._waiting and not self._retries.waits and self._produce_first(first := self._waiting[0]):
+        while self._waiting and self._may_send() and self._produce_first(first := self._waiting[0]):
             if self._waiting and self._waiting[0] is first:  # what fails may have failed all
                 self._waiting.popleft()
         return True
+
+    def _may_send(self) -> bool:
+        return not self._retries.waits and self._in_turn < TURN
+
+    def _next_turn(self) -> None:
+        full, self._in_turn = self._in_turn >= TURN, 0
+        if full:
+            self.sink.wake()
 
     def _produce_first(self, sending: _Sending) -> bool:
         """False: librdkafka takes no more now."""
@@ -168,6 +178,9 @@ class KafkaProducerRun(SinkPeer):
                 if not self._under_way:
                     self._heard = self._inlet.scheduler.awake()
                 self._under_way += 1
+                if not self._in_turn:
+                    self._inlet.scheduler.call_soon(self._next_turn)
+                self._in_turn += 1
                 self._untried += number not in delivery.failures
                 self._sent.value += 1
             numbers.popleft()

@@ -462,6 +462,21 @@ def test_events_made_of_one_position_have_keys_of_their_own() -> None:
             inlet.ack(parcel.blocks[0])
 
 
+def test_a_key_is_the_same_for_a_part_of_a_block() -> None:
+    inlet = MemoryInlet(VirtualScheduler())
+    keys: list[list[str]] = []
+    for sizes in ([7], [2, 3, 2]):
+        block = inlet.lines_of(*[b"%d" % number for number in (1, 1, 1, 2, 3, 3, 4)], origin=origin(4, 9))
+        block.positions = [4, 4, 5, 5, 5, 7, 9]
+        keys.append([])
+        for part in block.split(sizes):
+            for parcel in parcels([part], 1, 1 << 20):
+                keys[-1].append(parcel.key)
+                inlet.ack(parcel.blocks[0])
+    assert keys[0] == keys[1]
+    assert len({*keys[0]}) == 7
+
+
 async def test_a_token_is_read_at_each_request(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one\n")

@@ -1,10 +1,12 @@
 """Messages to brokers on real sockets, and what becomes of the events."""
 
+import asyncio
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +17,7 @@ from pydantic import ValidationError
 from connectors.kafka import KafkaProducer
 from connectors.kafka.message_parts import BadMeta, MessageParts, parts_of
 from connectors.kafka.options import KNOWN
-from connectors.kafka.producer_run import ASK, POLL, KafkaProducerRun
+from connectors.kafka.producer_run import ASK, POLL, TURN, KafkaProducerRun
 from connectors.kafka.settings import NO_SUCH, KafkaAway, reason_of
 from tests.connectors.kafka_world import PATIENCE, cluster, jobs_of, messages_of, producing, until
 from tests.system.certificates import Authority
@@ -41,6 +43,19 @@ async def test_an_event_is_a_message_and_acked_after_its_report(brokers: str) ->
     assert inlet.counters["messages_total"].value == 3
     assert sum(inlet.histograms["request_seconds taken"].counts)
     assert not sum(inlet.histograms["request_seconds refused"].counts)
+
+
+async def test_what_waits_for_a_broker_goes_in_more_than_one_turn_of_the_loop(brokers: str) -> None:
+    async with producing(brokers, topic="turns") as inlet:
+        inlet.give(*(inlet.lines_of(*[b"1"] * 3000) for _ in range(10)))
+        sent = [0.0]
+        async with asyncio.timeout(PATIENCE):
+            while sent[-1] < 30_000:
+                await asyncio.sleep(0)
+                counter = inlet.counters.get("messages_total")
+                sent.append(counter.value if counter is not None else 0.0)
+        assert TURN <= max(now - before for before, now in pairwise(sent)) < TURN + 3000
+        await until(lambda: len(inlet.settled) == 10)
 
 
 async def test_brokers_that_are_away_are_named_before_the_topic_is_found() -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from tests.delivery.apart import Apart
 from tests.delivery.test_lanes import FAN
 from walflow import Block
-from walflow.delivery.source import TURN
+from walflow.delivery.sender import TURN_BYTES
 
 
 def test_a_lane_that_catches_up_leaves_each_turn_of_the_loop_to_others() -> None:
@@ -34,7 +34,7 @@ def test_a_lane_that_catches_up_leaves_each_turn_of_the_loop_to_others() -> None
     flow.settle()
     assert flow.lanes()["far"] == 0
     assert len([size for size in sizes if size]) >= 5
-    assert max(sizes) <= 2 * TURN
+    assert max(sizes) <= 2 * TURN_BYTES
     assert flow.world.count("wal_failed_events_total") == 0
     flow.close()
 

@@ -9,7 +9,7 @@ import pytest
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
 from walflow.delivery.in_flight import InFlight, SendLimits
-from walflow.delivery.sender import HOLDS_UP, Sender
+from walflow.delivery.sender import HOLDS_UP, TURN_BYTES, TURN_EVENTS, Sender
 from walflow.delivery.sink_record import BACKOFF, LAST_WAIT, OUTAGE
 from walflow.errors import HandedBack, OneOfMany
 from walflow.framing import LINES
@@ -366,3 +366,54 @@ def test_an_event_that_holds_up_all_others_is_given_up_after_half_a_minute_each(
     assert len(given_up) == (count if held_up else 0)
     assert all(seconds > HOLDS_UP for seconds in given_up)
     lines.close()
+
+
+class Turns(Lines):
+    """Its sink acks at once, and each ack asks for more. `turns`: events and bytes of each turn of the loop."""
+
+    def __init__(self, blocks: int, events: int, filler: int) -> None:
+        super().__init__([], outlet=Acking)
+        self.turns: list[tuple[int, int]] = []
+        self.filler = filler
+        for first in range(1, blocks * events, events):
+            self.sender.ready.append(InFlight(first, first + events - 1, None))
+        self.next_turn()
+        self.scheduler.call_soon(self.sender.pump)
+        self.scheduler.run()
+
+    def next_turn(self) -> None:
+        self.turns.append((0, 0))
+        if self.sender.ready:
+            self.scheduler.call_soon(self.next_turn)
+
+    def block(self, part: InFlight[None], receipt: Receipt) -> Block | None:
+        block = super().block(part, receipt)
+        assert block is not None
+        part.size += self.filler * part.count
+        events, size = self.turns[-1]
+        self.turns[-1] = events + part.count, size + part.size
+        return block
+
+    def acked(self, part: InFlight[None], first: int, last: int) -> None:
+        self.sender.pump()
+
+
+class Acking(MemoryOutlet):
+    def send(self, block: Block) -> bool:
+        sent = super().send(block)
+        self.sent.clear()
+        block.receipt.ack("f::sink")
+        return sent
+
+
+def test_a_turn_of_the_loop_has_so_many_events() -> None:
+    events = [events for events, _ in Turns(60, 1000, 0).turns]
+    assert sum(events) == 60_000
+    assert max(events) < TURN_EVENTS + 1000
+    assert sum(map(bool, events)) == 7
+
+
+def test_a_turn_of_the_loop_has_so_many_bytes() -> None:
+    sizes = [size for _, size in Turns(100, 10, 10_000).turns]
+    assert max(sizes) < TURN_BYTES + 10 * 10_010
+    assert sum(map(bool, sizes)) == 10

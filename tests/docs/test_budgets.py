@@ -12,7 +12,8 @@ from connectors.http.connector import HttpServer
 from walflow.admin import taps
 from walflow.admin.tap import events, where
 from walflow.cli import logs
-from walflow.net import listener
+from walflow.delivery import sender
+from walflow.net import listener, retry_sink
 from walflow.net.server import ServerConnector
 from walflow.nodes import source
 from walflow_kernel import json, records, state, values, weight
@@ -56,10 +57,13 @@ VALUES: Final = {
     "bytes that wait for all clients of a server": default(ServerConnector, "max_write_buffers"),
     "bytes of a body, inflated": default(HttpServer, "max_body_bytes"),
     "events of a request": default(HttpServer, "max_events"),
-    "bytes of a body that are judged before others have their turn": body.BLOCK_BYTES,
     "bytes of a head": request.HEAD_BYTES,
     "characters of an `Idempotency-Key`": server_run.LONGEST_KEY,
     "keys that are remembered": default(HttpServer, "idempotency_keys"),
+    "events that a log, `memory` or a broker's consumer sends": sender.TURN_EVENTS,
+    "bytes of the same": sender.TURN_BYTES,
+    "events that become requests, without batches": retry_sink.STEP,
+    "bytes of a body that are judged": body.BLOCK_BYTES,
     "taps open at a time": taps.MOST,
     "characters of a condition of a tap": where.LONGEST,
     "steps of a condition for one event": where.STEPS,

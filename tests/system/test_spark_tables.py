@@ -57,7 +57,8 @@ class Job:
     @contextmanager
     def copying(self) -> Iterator["Copying"]:
         command = self._command("copy", {"maxRowsPerBatch": "500", "retrySeconds": "30"})
-        with (self._lake.directory / "copy.log").open("ab") as log:
+        said = self._lake.directory / "copy.log"
+        with said.open("ab") as log:
             child = subprocess.Popen(
                 command,
                 env=self._environment,
@@ -67,7 +68,7 @@ class Job:
                 start_new_session=True,
                 text=True,
             )
-        copying = Copying(child)
+        copying = Copying(child, said)
         try:
             yield copying
         finally:
@@ -77,15 +78,16 @@ class Job:
 class Copying:
     """A driver with its JVM and its workers."""
 
-    def __init__(self, child: "subprocess.Popen[str]") -> None:
+    def __init__(self, child: "subprocess.Popen[str]", said: Path) -> None:
         self._child = child
+        self._said = said
 
     def batches(self, count: int) -> None:
         """Waits for the end of so many."""
         assert self._child.stdout is not None
         for _ in range(count):
             line = self._child.stdout.readline()
-            assert line, f"the driver ended with {self._child.wait()}"
+            assert line, f"the driver ended with {self._child.wait()}: {self._said.read_text()[-4000:]}"
 
     def kill(self) -> None:
         with self._child:

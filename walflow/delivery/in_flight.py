@@ -13,13 +13,11 @@ S = TypeVar("S")
 
 class SendLimits(NamedTuple):
     """`events`: how many may be sent and not settled; None: no limit but the outlet's window. `attempts`: how many
-    counted failures a single event may have before it is rejected; None: no limit. `turn`: bytes that may be sent in
-    one turn of the loop, because others wait; None: no limit. `letters`: the sinks that keep what is
-    rejected, and so what is given up."""
+    counted failures a single event may have before it is rejected; None: no limit. `letters`: the sinks that keep
+    what is rejected, and so what is given up."""
 
     events: int | None = None
     attempts: int | None = None
-    turn: int | None = None
     letters: frozenset[str] = frozenset()
 
 

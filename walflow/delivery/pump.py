@@ -22,11 +22,11 @@ class Pump:
         self._running = True
         try:
             self._work()
-            while self._again:
+            while self._again and not self._planned:
                 self._again = False
                 self._work()
         finally:
-            self._running = False
+            self._running = self._again = False
 
     def soon(self) -> None:
         if not self._running and not self._planned:

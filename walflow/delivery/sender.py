@@ -40,6 +40,10 @@ HOLDS_UP: Final = 30.0
 FEW: Final = 16  # parts that failed: newer ones go on beside so many, also if these are larger than the window
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
+# What is sent in one turn of the loop, before other work has its turn: what sinks and scripts do with it at once
+# takes a tenth of a second at most.
+TURN_BYTES: Final = 1 << 20
+TURN_EVENTS: Final = 8192
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
 
 
@@ -134,16 +138,17 @@ class Sender(Generic[S]):
     # what goes
 
     def _send_ready(self) -> None:
-        turn, size = self._limits.turn, 0
+        events = size = 0
         now = self._scheduler.time()  # once: what is due a moment later needs the timer
         while not self._stopped:
-            if turn is not None and size >= turn:
+            if size >= TURN_BYTES or events >= TURN_EVENTS:
                 self._pump.later()
                 break
             part = self._next(now)
             if part is None or not self._send(part):
                 break
             size += part.size
+            events += part.count
             self._has_tried(part, now)
         self._arm(now)
 

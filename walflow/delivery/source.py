@@ -17,7 +17,6 @@ from walflow.delivery.tag import Tags
 from walflow.wal import Dropped, Log
 from walflow.world import handover
 
-TURN: Final = 1 << 20  # bytes that one of several lanes sends before the others have their turn
 WINDOWS: Final = 2  # of the log's: so much may all lanes together hold that is not acked
 
 
@@ -51,7 +50,7 @@ class LogSource:
         begins = self._begins(sinks)
         window = min(log.window, log.window * WINDOWS // len(out.lanes))
         letters = frozenset(way.receiver for way in out.letters if way.gives_up)
-        limits = SendLimits(most, max_attempts, TURN if several else None, letters)
+        limits = SendLimits(most, max_attempts, letters)
         self._lanes = {
             name: Lane(log, mark, lane, tags, checkpoints, self._outcomes, window, limits, self._tell_gaps, is_full)
             for (name, lane), mark in zip(out.lanes.items(), log.part(sinks, begins), strict=True)

@@ -3,7 +3,7 @@ decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from walflow.backoff import Backoff
 from walflow.contract import FailedEvents, FailedPart, Inlet, Timer
@@ -17,11 +17,15 @@ from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
 P = TypeVar("P")
 
+STEP: Final = 256  # events that become parts in one turn of the loop, each a part of its own: 4 ms
+SEARCHED: Final = 10_000  # events in which one is searched for that passes, while nothing gets through
+
 
 class RetrySink(SinkEngine, Generic[P]):
-    """`add`: blocks that came become parts of the queue. They wait for it, so that parts may be large. `fail`: a part
-    fails. `blocks`: what it was made of. `halve`: a part of several events becomes two, each with the number of its
-    events. `backoff`: of a sink that others can stand in for."""
+    """`add`: blocks that came become parts of the queue, `step` events or STEP in one turn of the loop. They wait
+    for it, so that parts may be large, and few are held. `fail`: a part fails. `blocks`: what it was made of.
+    `halve`: a part of several events becomes two, each with the number of its events. `backoff`: of a sink that
+    others can stand in for."""
 
     def __init__(
         self,
@@ -33,6 +37,7 @@ class RetrySink(SinkEngine, Generic[P]):
         fail: Callable[[P, WalflowError], None],
         blocks: Callable[[P], Sequence[Block]],
         halve: Callable[[P], Sequence[tuple[P, int]]] = lambda part: [(part, 1)],
+        step: int = 0,
         **peer: object,
     ) -> None:
         super().__init__(inlet, IDLE, gathers=False)
@@ -42,6 +47,9 @@ class RetrySink(SinkEngine, Generic[P]):
         self._fail = fail
         self._blocks = blocks
         self._halve = halve
+        self._step = max(STEP, step)
+        self._wanted = 0  # events that are to become parts
+        self._searches = False  # for one that passes
         self._peer = peer  # for the log line
         self._changed = asyncio.Event()
         self._refused: list[P] = []  # what has just failed, and others take
@@ -68,7 +76,10 @@ class RetrySink(SinkEngine, Generic[P]):
             while (held := queue.next(now())) is not None:
                 group.create_task(_awaited(send(held)))
                 self._gather()
-            await self._wait(queue.due(now()))
+            if self._wants():
+                await asyncio.sleep(0)  # others have their turn
+            else:
+                await self._wait(queue.due(now()))
 
     async def _wait(self, seconds: float | None) -> None:
         """For an outcome or a block, at most so long."""
@@ -81,13 +92,34 @@ class RetrySink(SinkEngine, Generic[P]):
             if timer is not None:
                 timer.cancel()
 
+    def _wants(self) -> bool:
+        """More of what waits: if all in hand was tried, and once when nothing gets through any more."""
+        failing = self._queue.failing
+        if self.waiting and (self._queue.takes_more or (failing and not self._searches)):
+            self._wanted = SEARCHED if failing else self._step
+        self._searches = failing
+        return bool(self.waiting) and self._wanted > 0
+
     def _gather(self) -> None:
-        if self.waiting and self._queue.takes_more:
+        if self._wants():
             self._becomes(BEGIN)
-            waiting = [*self.waiting]
-            self.waiting.clear()
-            self._add(waiting)
+            blocks = self._some()
+            self._wanted -= sum(block.frames.count for block in blocks)
+            self._add(blocks)
             self._becomes(DONE if self.waiting else REST)  # what is rejected may bring more
+
+    def _some(self) -> list[Block]:
+        """The first that wait, a step of them."""
+        blocks: list[Block] = []
+        room = self._step
+        while self.waiting and room > 0:
+            block = self.waiting.popleft()
+            if block.frames.count > room:
+                block, *others = block.split(_steps(block, room, self._step))
+                self.waiting.extendleft(reversed(others))
+            blocks.append(block)
+            room -= block.frames.count
+        return blocks
 
     def _next(self) -> None:
         self._changed.set()
@@ -182,6 +214,22 @@ class RetrySink(SinkEngine, Generic[P]):
     def _fail_all(self, parts: Sequence[P], cause: WalflowError) -> None:
         for part in parts:
             self._fail(part, cause)
+
+
+def _steps(block: Block, first: int, step: int) -> list[int]:
+    """Numbers of events, `first` of them and then `step` each. Those of one position stay together, for a peer may
+    tell them apart by their number there; and all do, if their positions are not known."""
+    count, positions = block.frames.count, block.positions
+    if positions is None and block.origin is not None:
+        return [count]
+    sizes: list[int] = []
+    start, stop = 0, first
+    while stop < count:
+        while positions is not None and stop < count and positions[stop] == positions[stop - 1]:
+            stop += 1
+        sizes.append(stop - start)
+        start, stop = stop, stop + step
+    return [*sizes, count - start] if start < count else sizes
 
 
 def _position(blocks: Sequence[Block]) -> int:
