@@ -56,6 +56,10 @@ class Reading(NamedTuple):
     value: float
 
 
+def _any(_name: str, _labels: Mapping[str, str]) -> bool:
+    return True
+
+
 class Metrics:
     """Every metric of a process's components. Names carry their unit, and `_total` where they only grow; no peer
     address is ever a label, it would make a series per client."""
@@ -84,12 +88,13 @@ class Metrics:
         for (name, labels), counter in sorted(self._counters.items(), key=lambda item: item[0]):
             yield Sample(name, dict(labels), counter.value)
 
-    def gauges(self) -> Iterator[Reading]:
-        """One that fails is left out: what it looks at is just being closed, and the others are worth seeing."""
+    def gauges(self, wanted: Callable[[str, Mapping[str, str]], bool] = _any) -> Iterator[Reading]:
+        """Those whose name and labels are `wanted`: only these are read, because some count what may be a million.
+        One that fails is left out: what it looks at is just being closed, and the others are worth seeing."""
         for (name, labels), read in sorted(self._gauges.items(), key=lambda item: item[0]):
-            value = _read(read)
-            if value is not None:
-                yield Reading(name, dict(labels), value)
+            of = dict(labels)
+            if wanted(name, of) and (value := _read(read)) is not None:
+                yield Reading(name, of, value)
 
     def values(self) -> list[MetricValue]:
         """Counters and gauges, as Prometheus names them."""

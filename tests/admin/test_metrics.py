@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,6 +34,21 @@ def test_a_gauge_that_fails_is_left_out_and_the_others_are_shown() -> None:
     metrics.forget("fine", component="a")
     metrics.forget("fine", component="a")
     assert list(metrics.gauges()) == []
+
+
+def test_only_what_is_wanted_is_read() -> None:
+    """It may count a million groups."""
+    metrics = Metrics()
+    read: list[str] = []
+
+    def reading(name: str) -> float:
+        read.append(name)
+        return 1.0
+
+    metrics.gauge("cheap", partial(reading, "cheap"), flow="f")
+    metrics.gauge("dear", partial(reading, "dear"), flow="f")
+    (found,) = metrics.gauges(lambda name, labels: name == "cheap" and "flow" in labels)
+    assert (found.name, read) == ("cheap", ["cheap"])
 
 
 def test_a_histogram_counts_a_bound_as_within() -> None:

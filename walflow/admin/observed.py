@@ -70,7 +70,6 @@ class Observed:
     def _note_backlogs(self) -> None:
         events = {
             f"{labels['flow']}/{labels['component']}": value
-            for name, labels, value in self._daemon.metrics.gauges()
-            if name == BACKLOG_EVENTS
+            for _, labels, value in self._daemon.metrics.gauges(lambda name, _: name == BACKLOG_EVENTS)
         }
         self.backlogs.append(Backlogs(round(self._clock() - self._began, 1), events))

@@ -164,10 +164,10 @@ def _events(daemon: Daemon) -> dict[Of, dict[str, int]]:
 
 def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
     logs: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
-    for name, labels, value in daemon.metrics.gauges():
-        if (
-            name.startswith("wal_") and not {"lane", "sink"} & labels.keys() and isfinite(value)
-        ):  # JSON has no infinity
+    for name, labels, value in daemon.metrics.gauges(
+        lambda name, labels: name.startswith("wal_") and not {"lane", "sink"} & labels.keys()
+    ):
+        if isfinite(value):  # JSON has no infinity
             logs[labels["flow"], labels["component"]][name.removeprefix("wal_")] = value
     return logs
 
@@ -175,18 +175,18 @@ def _logs(daemon: Daemon) -> dict[Of, dict[str, Number]]:
 def _lanes(daemon: Daemon) -> dict[Of, dict[tuple[str, str], Number]]:
     """The gauges of a log's lanes: by component, then by lane and metric."""
     lanes: defaultdict[Of, dict[tuple[str, str], Number]] = defaultdict(dict)
-    for name, labels, value in daemon.metrics.gauges():
-        if "lane" in labels:
-            lanes[labels["flow"], labels["component"]][labels["lane"], name] = value
+    for name, labels, value in daemon.metrics.gauges(lambda _, labels: "lane" in labels):
+        lanes[labels["flow"], labels["component"]][labels["lane"], name] = value
     return lanes
 
 
 def _frontiers(daemon: Daemon) -> dict[Of, list[FrontierStatus]]:
     """By the gauges of a table."""
     gauges: defaultdict[tuple[Of, str], dict[str, int]] = defaultdict(dict)
-    for name, labels, value in daemon.metrics.gauges():
-        if name in ("frontier_position", "frontier_lag_events"):
-            gauges[(labels["flow"], labels["component"]), labels["log"]][name] = int(value)
+    for name, labels, value in daemon.metrics.gauges(
+        lambda name, _: name in ("frontier_position", "frontier_lag_events")
+    ):
+        gauges[(labels["flow"], labels["component"]), labels["log"]][name] = int(value)
     frontiers: defaultdict[Of, list[FrontierStatus]] = defaultdict(list)
     for (of, log), values in gauges.items():
         frontiers[of].append(FrontierStatus(log, values["frontier_position"], values["frontier_lag_events"]))
@@ -201,9 +201,8 @@ def letters_of(nodes: ConnectorNodes) -> list[LettersStatus]:
 def _consumers(daemon: Daemon) -> dict[Of, list[ConsumerStatus]]:
     """By the gauges of a log that others read."""
     gauges: defaultdict[tuple[Of, str], dict[str, int]] = defaultdict(dict)
-    for name, labels, value in daemon.metrics.gauges():
-        if "consumer" in labels:
-            gauges[(labels["flow"], labels["component"]), labels["consumer"]][name] = int(value)
+    for name, labels, value in daemon.metrics.gauges(lambda _, labels: "consumer" in labels):
+        gauges[(labels["flow"], labels["component"]), labels["consumer"]][name] = int(value)
     consumers: defaultdict[Of, list[ConsumerStatus]] = defaultdict(list)
     for (of, consumer), values in gauges.items():
         lags = [value for name, value in values.items() if name.endswith("_lag_events")]
@@ -215,9 +214,10 @@ def _consumers(daemon: Daemon) -> dict[Of, list[ConsumerStatus]]:
 
 def _kept(daemon: Daemon) -> dict[Of, dict[str, Number]]:
     kept: defaultdict[Of, dict[str, Number]] = defaultdict(dict)
-    for name, labels, value in daemon.metrics.gauges():
-        if labels.get("type") == "pipeline" and name.startswith(("state_", "window_")):
-            kept[labels["flow"], labels["component"]][name] = value
+    for name, labels, value in daemon.metrics.gauges(
+        lambda name, labels: labels.get("type") == "pipeline" and name.startswith(("state_", "window_"))
+    ):
+        kept[labels["flow"], labels["component"]][name] = value
     return kept
 
 

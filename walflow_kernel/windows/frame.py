@@ -9,6 +9,8 @@ has a script for ticks: when the last event of its group came, and the next tick
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
+from operator import itemgetter
 from typing import Any, Final
 
 Frame = list[Any]
@@ -18,6 +20,10 @@ NEXT: Final = 1
 COUNT: Final = 2
 FILL: Final = 3
 SLOTS: Final = 4
+
+_NEXT: Final = itemgetter(NEXT)
+_COUNT: Final = itemgetter(COUNT)
+_FILL: Final = itemgetter(FILL)
 
 HEARD: Final = 3  # in the cell of a state
 NEXT_TICK: Final = 4
@@ -33,18 +39,29 @@ def windows_of(state: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
 
 def open_frames(windows: Mapping[str, Any]) -> list[Frame]:
     """Those that hold events."""
-    return [frame for first in windows["groups"].values() for frame in chain(first) if frame[COUNT]]
+    found: list[Frame] = []
+    for frames in _by_window(windows):
+        found += compress(frames, map(_COUNT, frames))
+    return found
 
 
 def opened_at(windows: Mapping[str, Any], intervals: Sequence[int | None]) -> int | None:
     """When the oldest open window by interval opened. `intervals`: of the windows of each group, in their order."""
-    found = [
-        frame[FILL] - interval
-        for first in windows["groups"].values()
-        for frame, interval in zip(chain(first), intervals, strict=True)
-        if interval is not None and frame[COUNT]
+    due = [
+        min(compress(map(_FILL, frames), map(_COUNT, frames)), default=None) if interval is not None else None
+        for frames, interval in zip(_by_window(windows), intervals, strict=False)
     ]
+    found = [at - interval for at, interval in zip(due, intervals, strict=False) if at is not None and interval is not None]
     return min(found, default=None)
+
+
+def _by_window(windows: Mapping[str, Any]) -> Iterator[list[Frame]]:
+    """The first frame of each group, then the second, …, without a step of Python for each: there may be a million
+    groups, and a metric is read while everything else waits."""
+    frames = [*windows["groups"].values()]
+    while frames:
+        yield frames
+        frames = [*filter(None, map(_NEXT, frames))]
 
 
 def chain(first: Frame) -> Iterator[Frame]:
