@@ -9,7 +9,7 @@ import pytest
 from walflow import Block, Frames, StreamId
 from walflow.codecs import JSON
 from walflow.delivery.in_flight import InFlight, SendLimits
-from walflow.delivery.sender import HOLDS_UP, TURN_BYTES, TURN_EVENTS, Sender
+from walflow.delivery.sender import BLOCK, HOLDS_UP, TURN_BYTES, TURN_EVENTS, Sender
 from walflow.delivery.sink_record import BACKOFF, LAST_WAIT, OUTAGE
 from walflow.errors import HandedBack, OneOfMany
 from walflow.framing import LINES
@@ -375,7 +375,7 @@ class Turns(Lines):
         super().__init__([], outlet=Acking)
         self.turns: list[tuple[int, int]] = []
         self.filler = filler
-        for first in range(1, blocks * events, events):
+        for first in range(1, blocks * events + 1, events):
             self.sender.ready.append(InFlight(first, first + events - 1, None))
         self.next_turn()
         self.scheduler.call_soon(self.sender.pump)
@@ -411,6 +411,12 @@ def test_a_turn_of_the_loop_has_so_many_events() -> None:
     assert sum(events) == 60_000
     assert max(events) < TURN_EVENTS + 1000
     assert sum(map(bool, events)) == 7
+
+
+def test_a_turn_of_the_loop_has_fewer_events_if_each_is_a_block() -> None:
+    events = [events for events, _ in Turns(2000, 1, 0).turns]
+    assert sum(events) == 2000
+    assert max(events) == TURN_EVENTS // (BLOCK + 1) + 1
 
 
 def test_a_turn_of_the_loop_has_so_many_bytes() -> None:

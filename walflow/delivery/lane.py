@@ -142,9 +142,10 @@ class Lane:
 
     def cut(self, part: InFlight[LogEvents], first: int, last: int) -> LogEvents:
         source = part.source
+        count = source.frames.count if isinstance(source, CutRecord) else source.count
+        if (source.position, count) == (first, last - first + 1):
+            return source
         if isinstance(source, CutRecord):
-            if (source.position, source.frames.count) == (first, last - first + 1):
-                return source
             tag, frames = source.tag, source.frames
         else:
             tag = self._tags.decode(source.tag)  # it was sent, so it can be read

@@ -44,6 +44,7 @@ GOLDEN: Final = 0.6180339887498949
 # takes a tenth of a second at most.
 TURN_BYTES: Final = 1 << 20
 TURN_EVENTS: Final = 8192
+BLOCK: Final = 16  # events that take as long as a block takes beside its own
 SHARE: Final = 4  # the part of the window, and of the turns, that may be for what has failed: a quarter
 
 
@@ -148,7 +149,7 @@ class Sender(Generic[S]):
             if part is None or not self._send(part):
                 break
             size += part.size
-            events += part.count
+            events += BLOCK + part.count
             self._has_tried(part, now)
         self._arm(now)
 
