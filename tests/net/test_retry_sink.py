@@ -98,6 +98,19 @@ async def test_of_what_waits_only_what_can_be_sent_soon_becomes_parts() -> None:
     assert requests.failed == 20_000
 
 
+async def test_what_comes_while_enough_is_in_hand_waits_so_that_parts_may_be_large() -> None:
+    requests = Requests()
+    more = [lines(requests.inlet, 10) for _ in range(3)]
+
+    def given() -> bool:
+        if requests.parts and more:
+            requests.inlet.give(more.pop())
+        return not more
+
+    await requests.run(no_answer, given, lines(requests.inlet, 10))
+    assert requests.parts == [10]
+
+
 async def test_while_nothing_gets_through_a_good_event_is_searched_for_and_each_turn_is_left_to_others() -> None:
     requests = Requests()
 

@@ -13,7 +13,7 @@ class Pump:
     def __init__(self, scheduler: Scheduler, work: Callable[[], None]) -> None:
         self._scheduler = scheduler
         self._work = work
-        self._running = self._again = self._planned = False
+        self._running = self._again = self._planned = self._rests = False
 
     def now(self) -> None:
         if self._running:
@@ -22,11 +22,11 @@ class Pump:
         self._running = True
         try:
             self._work()
-            while self._again and not self._planned:
+            while self._again and not self._rests:
                 self._again = False
                 self._work()
         finally:
-            self._running = self._again = False
+            self._running = self._again = self._rests = False
 
     def soon(self) -> None:
         if not self._running and not self._planned:
@@ -35,6 +35,7 @@ class Pump:
 
     def later(self) -> None:
         """In the loop's next turn, also during a run: the rest of this turn is for others."""
+        self._rests = self._running
         if not self._planned:
             self._planned = True
             self._scheduler.call_soon(self._due)

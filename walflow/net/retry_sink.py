@@ -104,7 +104,7 @@ class RetrySink(SinkEngine, Generic[P]):
         if self._wants():
             self._becomes(BEGIN)
             blocks = self._some()
-            self._wanted -= sum(block.frames.count for block in blocks)
+            self._wanted = self._wanted - sum(block.frames.count for block in blocks) if self.waiting else 0
             self._add(blocks)
             self._becomes(DONE if self.waiting else REST)  # what is rejected may bring more
 

@@ -51,7 +51,9 @@ def opened_at(windows: Mapping[str, Any], intervals: Sequence[int | None]) -> in
         min(compress(map(_FILL, frames), map(_COUNT, frames)), default=None) if interval is not None else None
         for frames, interval in zip(_by_window(windows), intervals, strict=False)
     ]
-    found = [at - interval for at, interval in zip(due, intervals, strict=False) if at is not None and interval is not None]
+    found = [
+        at - interval for at, interval in zip(due, intervals, strict=False) if at is not None and interval is not None
+    ]
     return min(found, default=None)
 
 
