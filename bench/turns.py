@@ -1,5 +1,5 @@
-"""`python -m bench.turns`: how long a daemon answers nobody while the backlog of a log goes to one sink, beside a
-start with an empty log."""
+"""How long a daemon answers nobody while the backlog of a log goes to one sink, and at a start with an empty log:
+`python -m bench.turns`."""
 
 import http.client
 import signal

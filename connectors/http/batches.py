@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, cast
 from zlib import crc32
 
@@ -35,13 +35,14 @@ def parcels(blocks: Sequence[Block], most_events: int, most_bytes: int) -> list[
     events = size = 0
     first = ""
     for block in blocks:
+        keys = _places(block)
         at = 0
         for part in block.split(block.frames.sizes(most_bytes, most_events)):
             if gathered and (events + part.frames.count > most_events or size + len(part.frames.data) > most_bytes):
                 made.append(_parcel(gathered, first))
                 gathered, events, size = [], 0, 0
             if not gathered:
-                first = _place(block, at)
+                first = keys[at]
             gathered.append(part)
             events += part.frames.count
             size += len(part.frames.data)
@@ -108,18 +109,18 @@ def _parcel(blocks: Sequence[Block], first: str) -> Parcel:
     return Parcel(blocks, f"{first}-{sum(block.frames.count for block in blocks)}-{digest.hexdigest()}")
 
 
-def _place(block: Block, number: int) -> str:
-    """Where an event is in its log, "" where there is none. Events of one position are told apart by their number
-    there; where a filter has removed some, by their number in the block."""
-    origin, positions = block.origin, block.positions
+def _places(block: Block) -> Sequence[str]:
+    """Where each event is in its log, "" for each where there is none. Events of one position are told apart by their
+    number there; where a filter has removed some, by their number in the block."""
+    origin = block.origin
     if origin is None:
-        return ""
-    if positions is None:
-        return f"{origin.log}-{origin.first}-{origin.last}.{number}"
-    position, before = positions[number], 0
-    while before < number and positions[number - before - 1] == position:
-        before += 1
-    return f"{origin.log}-{position}.{before}"
+        return [""] * block.frames.count
+    if block.positions is None:
+        return [f"{origin.log}-{origin.first}-{origin.last}.{number}" for number in range(block.frames.count)]
+    ordinals = [0]
+    for before, position in pairwise(block.positions):
+        ordinals.append(ordinals[-1] + 1 if position == before else 0)
+    return [f"{origin.log}-{position}.{n}" for position, n in zip(block.positions, ordinals, strict=True)]
 
 
 def body_of(parcel: Parcel, form: Form, inlet: Inlet) -> bytes:

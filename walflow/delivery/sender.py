@@ -40,8 +40,7 @@ HOLDS_UP: Final = 30.0
 FEW: Final = 16  # parts that failed: newer ones go on beside so many, also if these are larger than the window
 SPREAD: Final = 3  # failures from which on neighbours wait for different times
 GOLDEN: Final = 0.6180339887498949
-# What is sent in one turn of the loop, before other work has its turn: what sinks and scripts do with it at once
-# takes a tenth of a second at most.
+# What is sent in one turn of the loop: scripts and sinks work on it at once, and other work waits meanwhile.
 TURN_BYTES: Final = 1 << 20
 TURN_EVENTS: Final = 8192
 BLOCK: Final = 16  # events that take as long as a block takes beside its own

@@ -17,7 +17,7 @@ from walflow.sinks.states import BEGIN, CLOSED, DONE, IDLE, REST
 
 P = TypeVar("P")
 
-STEP: Final = 256  # events that become parts in one turn of the loop, each a part of its own: 4 ms
+STEP: Final = 256  # events that become parts in one turn of the loop
 SEARCHED: Final = 10_000  # events in which one is searched for that passes, while nothing gets through
 
 

@@ -47,13 +47,11 @@ def open_frames(windows: Mapping[str, Any]) -> list[Frame]:
 
 def opened_at(windows: Mapping[str, Any], intervals: Sequence[int | None]) -> int | None:
     """When the oldest open window by interval opened. `intervals`: of the windows of each group, in their order."""
-    due = [
-        min(compress(map(_FILL, frames), map(_COUNT, frames)), default=None) if interval is not None else None
-        for frames, interval in zip(_by_window(windows), intervals, strict=False)
-    ]
-    found = [
-        at - interval for at, interval in zip(due, intervals, strict=False) if at is not None and interval is not None
-    ]
+    found: list[int] = []
+    for frames, interval in zip(_by_window(windows), intervals, strict=False):
+        due = min(compress(map(_FILL, frames), map(_COUNT, frames)), default=None)
+        if interval is not None and due is not None:
+            found.append(due - interval)
     return min(found, default=None)
 
 
