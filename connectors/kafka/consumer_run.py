@@ -28,6 +28,11 @@ HOLD: Final = 1.0  # seconds that a read waits for room; then the partitions are
 CLOSE: Final = 5.0  # seconds to commit and to leave the group when the run ends
 LEAVE: Final = 2.0  # seconds that events of a revoked partition have to settle, so that they do not come again
 
+JOINS: Final = (
+    "the group has not given it partitions yet: it waits for a member that does not answer, "
+    "until session.timeout.ms of that member is over"
+)
+
 _FINAL: Final = {
     KafkaError._AUTHENTICATION,
     KafkaError._SSL,
@@ -51,6 +56,7 @@ class GroupMember:
         self.troubles: list[KafkaError] = []  # the loop takes them when a read is over
         self.rebalances = 0
         self.assigned = False  # it has been, once
+        self.joins = False  # the group's broker has answered it, and gives it no partitions yet
         self.partitions: dict[tuple[str, int], AssignedPartition] = {}
         self.closing = False
         self._numbers = 0
@@ -65,6 +71,7 @@ class GroupMember:
             self._client.resume(self._client.assignment())
             self.paused = False
         first = self._client.poll(POLL)
+        self.joins = not self.assigned and bool(self._client.memberid())
         return self._sorted([] if first is None else [first, *self._client.consume(READ - 1, 0)])
 
     def stay(self) -> list[PartitionMessages]:
@@ -167,6 +174,7 @@ class KafkaConsumerRun:
         self._out.gauge("kafka_assigned_partitions", lambda: len(member.partitions))
         self._out.gauge("kafka_lag_messages", member.lag)
         self._out.gauge("kafka_paused", lambda: int(member.paused))
+        self._out.explain(self._awaited)
         try:
             while True:
                 self._take(await on(member.read))
@@ -216,7 +224,11 @@ class KafkaConsumerRun:
             if reason != self._said:  # librdkafka goes on trying, and says it each time
                 self._said = reason
                 self._out.log.warning("kafka client error", reason=reason)
-                self._out.explain(lambda: "" if self._up else self._said)
+
+    def _awaited(self) -> str:
+        if self._up:
+            return ""
+        return JOINS if self._member.joins else self._said
 
     def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:
         stream = StreamId(self._out.name, self._out.run, partition.number)
