@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from walflow.cli.check_filters import check_filters
-from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known_engine
+from walflow.cli.engine import EngineOption, SparkConfigFile, elsewhere, from_directory
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed
 from walflow.cli.flow_args import FlowArgs
 from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE
-from walflow.roles import DAEMON, engines
+from walflow.roles import DAEMON
 
 
 def _list_warnings(asked: bool) -> None:
@@ -69,17 +69,7 @@ def check(
         bool, typer.Option("--spark", help="Let Spark check the queries too. It takes ten seconds for each.")
     ] = False,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            metavar="ENGINE",
-            callback=known_engine,
-            autocompletion=engines,
-            help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
-            'engine = "daemon"` keeps one in walflow.',
-        ),
-    ] = DAEMON,
+    engine: EngineOption = DAEMON,
     spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,

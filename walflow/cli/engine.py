@@ -19,6 +19,17 @@ def elsewhere(engine: str) -> str | None:
     return None if engine == DAEMON else engine
 
 
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        callback=known_engine,
+        autocompletion=engines,
+        help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
+        'engine = "daemon"` keeps one in walflow.',
+    ),
+]
 SparkConfigFile = Annotated[
     Path | None,
     typer.Option(

@@ -14,13 +14,13 @@ import typer
 
 from walflow.admin.text import printable
 from walflow.cli import logs
-from walflow.cli.engine import SparkConfigFile, elsewhere, from_directory, known_engine
+from walflow.cli.engine import EngineOption, SparkConfigFile, elsewhere, from_directory
 from walflow.cli.filter import FilterOptions, is_filter, refuse_mixed, run_filter
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.stderr import Stderr
 from walflow.cli.takeover import predecessor_of, refusing, take_over
 from walflow.exit_codes import EX_CONFIG, EX_USAGE
-from walflow.roles import DAEMON, engines
+from walflow.roles import DAEMON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,17 +131,7 @@ def run(
         ),
     ] = None,
     args: FlowArgs = [],  # noqa: B006  # typer copies it
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            metavar="ENGINE",
-            callback=known_engine,
-            autocompletion=engines,
-            help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
-            'engine = "daemon"` keeps one in walflow.',
-        ),
-    ] = DAEMON,
+    engine: EngineOption = DAEMON,
     spark_config: SparkConfigFile = None,
     allow_cycles: Annotated[
         bool,
