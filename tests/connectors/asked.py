@@ -1,15 +1,13 @@
 """A connector that answers events, with its two halves in memory and real threads."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
+from tests.connectors.started import started
 from walflow import Connector
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
-
-PATIENCE: Final = 100.0
 
 
 class AskedConnector(NamedTuple):
@@ -36,18 +34,8 @@ async def asking(connector: Connector, *, linked: bool = True) -> AsyncIterator[
     scheduler = LoopScheduler("asking")
     virtual = cast(VirtualScheduler, scheduler)
     made = AskedConnector(MemoryInlet(virtual), MemoryOutlet(virtual, linked=linked))
-    task = asyncio.ensure_future(connector.run(made.inlet, made.out))
     try:
-        yield made
+        async with started(connector.run(made.inlet, made.out), scheduler):
+            yield made
     finally:
-        task.cancel()
-        ended = await asyncio.gather(task, return_exceptions=True)
-        await scheduler.close()
         made.ack()
-        assert isinstance(ended[0], asyncio.CancelledError), ended
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # what is waited for is on a thread or a socket
-            await asyncio.sleep(0.005)

@@ -1,6 +1,5 @@
 """librdkafka's mock cluster: brokers that speak Kafka's protocol on real sockets, in this process."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, cast
@@ -9,6 +8,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from connectors.kafka import KafkaConsumer, KafkaProducer
 from connectors.kafka.producer_run import KafkaProducerRun
+from tests.connectors.started import started
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -80,11 +80,8 @@ async def producing(
     scheduler = CountingScheduler("kafka")
     inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
     connector = KafkaProducer.model_validate({"brokers": brokers.split(","), "topic": topic, **config})
-    task = asyncio.ensure_future(KafkaProducerRun(connector, inlet, make).run())
-    try:
+    async with started(KafkaProducerRun(connector, inlet, make).run(), scheduler):
         yield inlet
-    finally:
-        await _end(task, scheduler)
 
 
 @asynccontextmanager
@@ -97,23 +94,10 @@ async def consuming(
     out = MemoryOutlet(cast(VirtualScheduler, scheduler))
     mode = {"custom": {"rdkafka_options": {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 100}}}
     keys = {"brokers": brokers.split(","), "topics": [topic], "group_id": topic, "mode": mode, **config}
-    task = asyncio.ensure_future(KafkaConsumer.model_validate(keys).run(MemoryInlet(out.scheduler), out))
     try:
-        yield out
+        async with started(KafkaConsumer.model_validate(keys).run(MemoryInlet(out.scheduler), out), scheduler):
+            yield out
     finally:
-        await _end(task, scheduler)
         for block in out.sent:
             if block.receipt.pending:
                 block.receipt.ack()
-
-
-async def _end(task: asyncio.Future[None], scheduler: LoopScheduler) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await scheduler.close()
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # what is waited for is in librdkafka's threads
-            await asyncio.sleep(0.005)

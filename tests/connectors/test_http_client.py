@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from connectors.http import HttpClient
 from connectors.http.batches import lanes, parcels
+from tests.connectors.started import started, until
 from tests.system.certificates import Authority
 from walflow.codecs import STRING
 from walflow.event import Origin
@@ -23,7 +24,6 @@ from walflow.framing import MESSAGES
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
-PATIENCE = 100.0
 QUICK = {"retry": {"interval_ms": 1, "growth_rate": 1.0}}
 
 
@@ -87,20 +87,8 @@ async def posting(
     virtual = cast(VirtualScheduler, scheduler)
     inlet = MemoryInlet(virtual, behind_log=behind_log, replaceable=replaceable)
     connector = HttpClient.model_validate({"url": f"http://127.0.0.1:{port}/in", "reconnect": QUICK, **config})
-    task = asyncio.ensure_future(connector.run(inlet, MemoryOutlet(virtual, linked=False)))
-    try:
+    async with started(connector.run(inlet, MemoryOutlet(virtual, linked=False)), scheduler):
         yield inlet
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await scheduler.close()
-        assert task.cancelled(), task.exception()
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # what is waited for is in the kernel
-            await asyncio.sleep(0.001)
 
 
 def origin(first: int, last: int) -> Origin:

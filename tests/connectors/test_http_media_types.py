@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 
 from connectors.http import HttpClient, HttpServer
-from tests.connectors.test_http_client import Peer, until
+from tests.connectors.started import until
+from tests.connectors.test_http_client import Peer
 from tests.connectors.test_http_replies import answering, echo, saying
 from tests.connectors.test_http_responses import asking
 from tests.flows.builder import flow_of, pipeline

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from connectors.http import HttpServer
-from tests.connectors.test_http_server import ARRAY, NDJSON, PATIENCE, Client, Lines, until
+from tests.connectors.started import started, until
+from tests.connectors.test_http_server import ARRAY, NDJSON, PATIENCE, Client, Lines
 from tests.nodes.world import Taker, World
 from walflow import Block, Codec, Frames, Receipt
 from walflow.codecs import JSON, MSGPACK, STRING
@@ -87,18 +88,15 @@ async def answering(
     between.sink = sink
     lines = Lines()
     out.log = lines  # type: ignore[assignment]
-    task = asyncio.ensure_future(connector.run(sink, out))
-    await until(lambda: lines.port is not None or task.done())
-    assert lines.port is not None, task
-    try:
-        yield Answering(lines.port, sink, world, err, kept)
-    finally:
-        for block in kept:
-            if block.receipt.pending > 0:
-                block.receipt.ack("f::flow")
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert task.cancelled(), task.exception()
+    async with started(connector.run(sink, out)) as task:
+        await until(lambda: lines.port is not None or task.done())
+        assert lines.port is not None, task
+        try:
+            yield Answering(lines.port, sink, world, err, kept)
+        finally:
+            for block in kept:
+                if block.receipt.pending > 0:
+                    block.receipt.ack("f::flow")
 
 
 def echo(block: Block, sink: SinkNode) -> None:

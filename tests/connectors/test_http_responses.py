@@ -1,6 +1,5 @@
 """Answers of a server as events: what they carry, and when the request's events are acked."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +9,8 @@ import pytest
 from aiohttp import web
 
 from connectors.http import HttpClient
-from tests.connectors.test_http_client import QUICK, Peer, origin, until
+from tests.connectors.started import started, until
+from tests.connectors.test_http_client import QUICK, Peer, origin
 from tests.nodes.world import Taker, World
 from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.nodes.source import RunOutlet
@@ -43,14 +43,10 @@ async def asking(
     inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True)
     async with peer.listening() as port:
         url = {"url": f"http://127.0.0.1:{port}/", "reconnect": QUICK, "responses": True}
-        task = asyncio.ensure_future(HttpClient.model_validate({**url, **config}).run(inlet, out))
         try:
-            yield Asking(inlet, out, taker, err)
+            async with started(HttpClient.model_validate({**url, **config}).run(inlet, out), scheduler):
+                yield Asking(inlet, out, taker, err)
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await scheduler.close()
-            assert task.cancelled(), task.exception()
             out.end()
             for block in taker.blocks:
                 if block.receipt.pending > 0:

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.http import HttpServer
+from tests.connectors.started import started, until
 from tests.nodes.world import Taker, World
 from walflow.codecs import JSON, MSGPACK, STRING
 from walflow.event import Codec
@@ -104,18 +105,15 @@ async def serving(
     lines = Lines()
     out.log = lines  # type: ignore[assignment]
     connector = HttpServer.model_validate({"url": "127.0.0.1:0", **config})
-    task = asyncio.ensure_future(connector.run(MemoryInlet(world.scheduler, linked=False), out))
-    await until(lambda: lines.port is not None or task.done())
-    assert lines.port is not None, task
-    try:
-        yield Server(lines.port, taker, out, world)
-    finally:
-        for block in taker.blocks:
-            if block.receipt.pending > 0:
-                block.receipt.ack("f::taker")
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert task.cancelled(), task.exception()
+    async with started(connector.run(MemoryInlet(world.scheduler, linked=False), out)) as task:
+        await until(lambda: lines.port is not None or task.done())
+        assert lines.port is not None, task
+        try:
+            yield Server(lines.port, taker, out, world)
+        finally:
+            for block in taker.blocks:
+                if block.receipt.pending > 0:
+                    block.receipt.ack("f::taker")
 
 
 class Lines:
@@ -130,12 +128,6 @@ class Lines:
     def warning(self, event: str, **said: object) -> None: ...
 
     error = debug = warning
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # what is waited for is in the kernel
-            await asyncio.sleep(0.001)
 
 
 async def ask(server: Server, body: bytes, headers: dict[str, str] | None = None) -> Answer:

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from connectors.kafka import KafkaConsumer
 from connectors.kafka.consumer_run import POLL
-from tests.connectors.kafka_world import cluster, committed, consuming, jobs_of, put, until
+from tests.connectors.kafka_world import cluster, committed, consuming, jobs_of, put
+from tests.connectors.started import until
 from walflow import Block
 from walflow.testing import MemoryOutlet
 

@@ -8,7 +8,8 @@ import pytest
 from connectors.kv import Kv
 from connectors.kv.commands import BadCommand, command_of
 from connectors.kv.store import FILE, CannotStore, KvStore
-from tests.connectors.asked import AskedConnector, asking, until
+from tests.connectors.asked import AskedConnector, asking
+from tests.connectors.started import until
 from walflow.testing.world import MemoryCounter
 
 

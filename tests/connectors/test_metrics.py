@@ -1,6 +1,5 @@
 """walflow's own metrics as events."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import cast
 import pytest
 
 from connectors.metrics import MetricEvents
+from tests.connectors.started import started
 from tests.flows.builder import flow_of, plain
 from tests.system.daemon import running, wait_until
 from walflow import MetricValue
@@ -28,14 +28,10 @@ async def rounds(**config: object) -> AsyncIterator[tuple[VirtualScheduler, Memo
         MetricValue("walflow_wal_b", {"flow": "main"}, 0.5),
     ]
     connector = MetricEvents.model_validate({"interval": SECOND, **config})
-    task = asyncio.ensure_future(connector.run(MemoryInlet(scheduler, linked=False), out))
-    await scheduler.settle()
-    try:
+    async with started(connector.run(MemoryInlet(scheduler, linked=False), out)):
+        await scheduler.settle()
         yield scheduler, out
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert scheduler.timers == []
+    assert scheduler.timers == []
 
 
 def sent(out: MemoryOutlet) -> list[dict[str, object]]:

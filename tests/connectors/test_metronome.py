@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
@@ -7,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.metronome import Metronome
+from tests.connectors.started import started
 from walflow.contract import CodecUse, Guarantee, Ports
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
@@ -18,14 +18,10 @@ async def running(
     metronome: Metronome, scheduler: VirtualScheduler, *, linked: bool = True, paused: bool = False
 ) -> AsyncIterator[MemoryOutlet]:
     outlet = MemoryOutlet(scheduler, linked=linked, paused=paused)
-    task = asyncio.ensure_future(metronome.run(MemoryInlet(scheduler, linked=False), outlet))
-    await scheduler.settle()
-    try:
+    async with started(metronome.run(MemoryInlet(scheduler, linked=False), outlet)):
+        await scheduler.settle()
         yield outlet
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert scheduler.timers == []
+    assert scheduler.timers == []
 
 
 def ids(outlet: MemoryOutlet) -> list[int]:

@@ -5,7 +5,7 @@ import gc
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
 from tests.connectors.mqtt_broker import FOR_NOW, StubBroker
+from tests.connectors.started import started, until
 from tests.system.certificates import Authority
 from walflow import Block
 from walflow.runtime.loop import LoopScheduler
@@ -37,11 +38,8 @@ async def publishing(port: int, *, replaceable: bool = False, **config: object) 
     scheduler = LoopScheduler("mqtt")
     inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
     keys = {"url": f"mqtt://127.0.0.1:{port}", "topic": "t", "reconnect": QUICK, **config}
-    task = asyncio.ensure_future(MqttPublisher.model_validate(keys).run(inlet, MemoryOutlet(inlet.scheduler)))
-    try:
+    async with started(MqttPublisher.model_validate(keys).run(inlet, MemoryOutlet(inlet.scheduler)), scheduler):
         yield inlet
-    finally:
-        await end(task, scheduler)
 
 
 @asynccontextmanager
@@ -49,27 +47,15 @@ async def subscribing(port: int, **config: object) -> AsyncIterator[MemoryOutlet
     scheduler = LoopScheduler("mqtt")
     out = MemoryOutlet(cast(VirtualScheduler, scheduler))
     keys = {"url": f"mqtt://127.0.0.1:{port}", "topics": ["t"], "client_id": "c", "reconnect": QUICK, **config}
-    task = asyncio.ensure_future(MqttSubscriber.model_validate(keys).run(MemoryInlet(out.scheduler), out))
     try:
-        # or it says why not; of its key it speaks before it connects
-        await until(lambda: task.done() or set(out.lines) - {"private key open to others"})
-        yield out
+        async with started(
+            MqttSubscriber.model_validate(keys).run(MemoryInlet(out.scheduler), out), scheduler
+        ) as task:
+            # or it says why not; of its key it speaks before it connects
+            await until(lambda: task.done() or set(out.lines) - {"private key open to others"})
+            yield out
     finally:
-        await end(task, scheduler)
         ack(out.sent)
-
-
-async def end(task: asyncio.Future[None], scheduler: LoopScheduler) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await scheduler.close()
-    assert task.cancelled(), task.exception()
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # what is waited for is in another process
-            await asyncio.sleep(0.005)
 
 
 def ack(blocks: Sequence[Block]) -> None:

@@ -9,8 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.registry import SchemaRegistry
-from tests.connectors.asked import AskedConnector, asking, until
+from tests.connectors.asked import AskedConnector, asking
 from tests.connectors.registry_stub import registry
+from tests.connectors.started import until
 from walflow.codecs import BINARY
 from walflow.framing import MESSAGES
 

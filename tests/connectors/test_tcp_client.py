@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.tcp import TcpClient
+from tests.connectors.started import started
 from walflow.contract import Guarantee
 from walflow.framing import WHOLE
 from walflow.net.client import LOSES
@@ -107,12 +108,10 @@ class World:
     @asynccontextmanager
     async def running(self, **config: object) -> AsyncIterator[None]:
         client = TcpClient.model_validate({"url": f"127.0.0.1:{self.peer.port}", **config})
-        task = asyncio.ensure_future(client.run(self.inlet, self.outlet))
         try:
-            yield
+            async with started(client.run(self.inlet, self.outlet)):
+                yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
             self.peer.leave()
             await asyncio.sleep(0)
 

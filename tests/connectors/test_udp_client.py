@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from connectors.udp import UdpClient
 from connectors.udp.client import AT_ONCE, Refusals, datagram_sink
 from connectors.udp.sockets import CannotSend
+from tests.connectors.started import started
 from walflow import PeerSink
 from walflow.framing import MESSAGES
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
@@ -25,19 +26,13 @@ TOO_LARGE = b"x" * 65508
 async def running(client: UdpClient) -> AsyncIterator[MemoryInlet]:
     scheduler = VirtualScheduler()
     inlet = MemoryInlet(scheduler, behind_log=True)
-    task = asyncio.ensure_future(client.run(inlet, MemoryOutlet(scheduler, linked=False)))
-    async with asyncio.timeout(100):
-        while not scheduler.timers and not task.done():
-            scheduler.run()  # looks the name up
-            await asyncio.sleep(0)
-    try:
+    async with started(client.run(inlet, MemoryOutlet(scheduler, linked=False))) as task:
+        async with asyncio.timeout(100):
+            while not scheduler.timers and not task.done():
+                scheduler.run()  # looks the name up
+                await asyncio.sleep(0)
         yield inlet
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        if not task.cancelled():
-            await task  # raises what ended it
-        assert scheduler.timers == []
+    assert scheduler.timers == []
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ import json
 import random
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from connectors.udp import UdpServer
 from connectors.udp.server import DatagramLosses
 from connectors.udp.sockets import dropped_by
+from tests.connectors.started import until
 from tests.nodes.world import Taker, World
 from tests.system.daemon import ROOT, free_port, running as daemon_running
 from walflow.codecs import JSON, STRING
@@ -26,7 +27,6 @@ from walflow.nodes.ingress import TURN_EVENTS
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow.world import MACHINE, entered
 
-PATIENCE = 100.0
 LARGEST = 65507  # bytes of a datagram over IPv4
 RMEM_MAX = int(Path("/proc/sys/net/core/rmem_max").read_text())
 
@@ -49,12 +49,6 @@ def sender(port: int, host: str = "127.0.0.1") -> socket.socket:
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
     sock.connect((host, port))
     return sock
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # what is waited for is in the kernel
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

@@ -17,6 +17,7 @@ from websockets.typing import Subprotocol
 from websockets.utils import accept_key
 
 from connectors.ws import WsClient
+from tests.connectors.started import started
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 PATIENCE = 100.0
@@ -119,12 +120,10 @@ class World:
     @asynccontextmanager
     async def running(self, **config: object) -> AsyncIterator[None]:
         client = WsClient.model_validate({"url": f"ws://127.0.0.1:{self.peer.port}/events?of=us", **config})
-        task = asyncio.ensure_future(client.run(self.inlet, self.outlet))
         try:
-            yield
+            async with started(client.run(self.inlet, self.outlet)):
+                yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
             await self.peer.leave()
 
     @asynccontextmanager
