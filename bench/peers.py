@@ -13,7 +13,7 @@ from bench.lines import REDIS_STREAM
 from bench.load import Target
 from bench.systems import WrongResult
 from bench.unpacked import REDIS, RSYSLOG, Package, absent, environment, libraries, program
-from demo.server import free_port
+from demo.server import STARTS_WITHIN, free_port
 
 RSYSLOG_CONFIG: Final = """
 global(workDirectory="{workdir}" maxMessageSize="64k")
@@ -30,7 +30,6 @@ ON_DISK: Final = 'queue.type="Disk" queue.filename="queue" queue.maxFileSize="16
 IN_MEMORY: Final = 'queue.type="LinkedList" queue.size="200000"'
 # each line is read as JSON, and goes on if one member is what it should be
 PARSES: Final = 'action(type="mmjsonparse" cookie="" useRawMsg="on")\n  if $!level == "info" then'
-STARTS_WITHIN: Final = 10.0  # seconds
 
 
 class Rsyslog:

@@ -14,11 +14,10 @@ from bench.crash.faults import FAULTS, FULL, place_for, used_mb
 from bench.crash.ledger import Ledger, Row
 from bench.crash.systems import System
 from bench.processes import peak_rss_mb
-from demo.server import free_port
+from demo.server import STARTS_WITHIN, free_port
 
 USUAL: Final = (12_000, 1_000)  # events, and how many a second
 MANY: Final = (60_000, 4_000)  # more than the small disk has room for
-STARTS_WITHIN: Final = 20.0
 SETTLES_WITHIN: Final = 90.0  # all that was acked is there, or nothing more comes
 QUIET: Final = 30.0  # seconds without anything new: longer than any system waits before it tries again
 

@@ -37,8 +37,10 @@ def test_what_happened_is_counted() -> None:
 
 
 def test_a_story_that_breaks_is_shrunk() -> None:
+    rest = (Step("wait", 0.539), Step("busy", where="near"), Step("clock", -3600.0))
+    story = SIMPLE._replace(steps=(*rest, *SIMPLE.steps[:2], *rest), events=300)
     with patch.object(Directory, "sync", lambda *_: None):
-        story = next(one for one in map(draw, range(1_000_000, 1_000_060)) if "came to" in why(one))
+        assert "came to" in why(story)
         small = shrunk(story, lambda one: "came to" in why(one))
         assert "came to" in why(small)
     assert len(small.steps) < len(story.steps)
