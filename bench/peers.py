@@ -13,7 +13,7 @@ from bench.lines import REDIS_STREAM
 from bench.load import Target
 from bench.systems import WrongResult
 from bench.unpacked import REDIS, RSYSLOG, Package, absent, environment, libraries, program
-from demo.server import STARTS_WITHIN, free_port
+from demo.server import PATIENCE, free_port
 
 RSYSLOG_CONFIG: Final = """
 global(workDirectory="{workdir}" maxMessageSize="64k")
@@ -133,7 +133,7 @@ def started(
 def _wait_until_listening(process: "subprocess.Popen[bytes]", port: int, said: Path) -> None:
     """Looks at the kernel's table: a connection of ours would be the first it takes."""
     wanted = f"0100007F:{port:04X} 00000000:0000 0A"
-    deadline = time.monotonic() + STARTS_WITHIN
+    deadline = time.monotonic() + PATIENCE
     while wanted not in Path("/proc/net/tcp").read_text():
         if process.poll() is not None or time.monotonic() > deadline:
             words = said.read_text(errors="replace")[-500:]

@@ -22,13 +22,12 @@ from rich.markup import escape
 from demo.client import Traffic
 from demo.ledger import Ledger, audit
 from demo.lines import Lines
-from demo.server import FLOWS, ROOT, Server, ServerFailed, free_port, write_flow
+from demo.server import FLOWS, PATIENCE, ROOT, Server, ServerFailed, free_port, write_flow
 from demo.show import Show, print_ledger
 from demo.spark import show as show_spark
 
 LOOK: Final = 0.25  # seconds between lines of progress
 WATCH: Final = 0.01  # seconds between looks at what the server says
-SETTLES_WITHIN: Final = 30.0  # seconds after the last line is sent
 FILE: Final = "server_out.log"
 
 
@@ -116,7 +115,7 @@ class Demo:
                 self._traffic.flow(self._plan.seconds, lambda: not kills.done() or not self._traffic.echoed)
             )
         try:
-            async with asyncio.timeout(SETTLES_WITHIN):
+            async with asyncio.timeout(PATIENCE):
                 await _until(lambda: self._traffic.settled)
         except TimeoutError:
             missing = self._traffic.sent - self._traffic.echoed

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from demo.server import ROOT, ServerFailed, free_port
+from demo.server import PATIENCE, ROOT, ServerFailed, free_port
 
-LISTENS_WITHIN: Final = 20.0  # seconds
 ESTABLISHED: Final = "01"
 
 
@@ -47,7 +46,7 @@ class ListenerProcess:
             self._process = subprocess.Popen(
                 [*self._command, *options], cwd=ROOT, stdin=subprocess.PIPE, stdout=out, process_group=0
             )  # an end of the standard input would end strangers
-        deadline = time.monotonic() + LISTENS_WITHIN
+        deadline = time.monotonic() + PATIENCE
         while self._ours and self._said() == before:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise ServerFailed(f"the listener on port {self.port} did not start")

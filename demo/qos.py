@@ -22,10 +22,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from demo.listener_process import ListenerProcess, lives
-from demo.server import ROOT, Server, ServerFailed, write_flow
+from demo.server import PATIENCE, ROOT, Server, ServerFailed, write_flow
 
 FLOWS: Final = ROOT / "flows" / "qos"
-COMES_WITHIN: Final = 30.0  # seconds
 AWAY: Final = 2.2  # events that are made while a listener is gone
 LOOK: Final = 0.02
 MILLISECOND: Final = 1_000_000  # ns
@@ -56,7 +55,7 @@ class Scene:
 
 def wait_until(true: Callable[[], bool], otherwise: Callable[[], str]) -> None:
     """Raises ServerFailed."""
-    deadline = time.monotonic() + COMES_WITHIN
+    deadline = time.monotonic() + PATIENCE
     while not true():
         if time.monotonic() > deadline:
             raise ServerFailed(otherwise())

@@ -14,7 +14,7 @@ from bench.crash.faults import FAULTS, FULL, place_for, used_mb
 from bench.crash.ledger import Ledger, Row
 from bench.crash.systems import System
 from bench.processes import peak_rss_mb
-from demo.server import STARTS_WITHIN, free_port
+from demo.server import PATIENCE, free_port
 
 USUAL: Final = (12_000, 1_000)  # events, and how many a second
 MANY: Final = (60_000, 4_000)  # more than the small disk has room for
@@ -39,7 +39,7 @@ class SystemUnderTest:
 
     async def start(self) -> None:
         process = self._spawned()
-        deadline = time.monotonic() + STARTS_WITHIN
+        deadline = time.monotonic() + PATIENCE
         while not _listens(self.port):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ChildProcessError(f"{self._system.name} does not start: {self._said()}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from bench.spark.lines import Lines
 from bench.spark.session import batches, scratch
 from bench.systems import WrongResult
-from demo.server import free_port
+from demo.server import PATIENCE, free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,6 @@ GRACE: Final = 2.0  # seconds after the last line until its batch is done
 TICK: Final = 0.01
 SIZE: Final = 100
 CYCLE: Final = 100_000  # different lines
-CONNECTED_WITHIN: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Sender(threading.Thread):
         self._rate = rate
         self._seconds = seconds
         self._listener = socket.create_server(("127.0.0.1", self.port))
-        self._listener.settimeout(CONNECTED_WITHIN)
+        self._listener.settimeout(PATIENCE)
         self._sent_all = threading.Event()
         self._over = threading.Event()
 

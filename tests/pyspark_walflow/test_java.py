@@ -24,7 +24,7 @@ def ask(**environment: str) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=30,
+        timeout=100,
     )
     return done.returncode, done.stdout
 
