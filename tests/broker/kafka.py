@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from demo.server import free_port
 from pyspark_walflow.java import find_java
 from tests.broker.jars import jars
 from tests.system.certificates import Authority
+from tests.system.daemon import wait_until
 
 PATIENCE: Final = 100.0
 HEAP: Final = "-Xmx512m"
@@ -94,6 +95,13 @@ class KafkaBroker:
             self._process.wait(PATIENCE)
             self._process = None
 
+    def make_topic(self, name: str, partitions: int = 4) -> None:
+        """Returns when each partition takes messages. One that a producer's first message makes may take the
+        producer's second batch before the first, and then never the first: KAFKA-15591, mended behind 4.1."""
+        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        client.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE)
+        wait_until(lambda: all(_leads(client, name, number) for number in range(partitions)), "no leader")
+
     def tool(self, program: str, *arguments: str) -> str:
         """What one of Kafka's own programs says."""
         command = [find_java().path, HEAP, "-cp", f"{jars()}/*", program, *arguments]
@@ -122,6 +130,16 @@ def kafka(directory: Path) -> Iterator[KafkaBroker]:
         yield made
     finally:
         made.end(signal.SIGKILL)
+
+
+def _leads(client: AdminClient, topic: str, partition: int) -> bool:
+    asked: dict[TopicPartition, OffsetSpec] = {TopicPartition(topic, partition): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+    (found,) = client.list_offsets(asked).values()
+    try:
+        found.result(PATIENCE)
+    except KafkaException:
+        return False
+    return True
 
 
 def _port(address: str) -> int:

@@ -20,6 +20,7 @@ from tests.broker.kafka import kafka
 from tests.pyspark_walflow.bay import Bay
 from tests.pyspark_walflow.lake import Lake, numbered
 from tests.pyspark_walflow.sparks import PARQUET, RUN, Table, environment
+from tests.pyspark_walflow.table_job import TOPIC
 
 pytestmark = [pytest.mark.nightly, pytest.mark.spark]
 
@@ -106,6 +107,7 @@ def place_of(table: Table, lake: Path) -> Iterator[str]:
     if table.format == "kafka":
         (lake / "broker").mkdir()
         with kafka(lake / "broker") as broker:
+            broker.make_topic(TOPIC)
             yield broker.address
     else:
         yield str(lake / ("results/rows.json" if table.format == "walflow" else "table"))
