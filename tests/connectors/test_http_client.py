@@ -338,7 +338,7 @@ async def test_a_server_that_never_answers_one_event_takes_the_others() -> None:
 async def test_an_event_with_an_equal_value_does_not_overtake_the_poison_and_others_do() -> None:
     peer = Poisoned(b'{"u":1,"n":0}')
     events = [b'{"u":%d,"n":%d}' % (1 + number % 2, number) for number in range(6)]
-    async with peer.listening() as port, posting(port, order_by="u", concurrency=2) as inlet:
+    async with peer.listening() as port, posting(port, order_by="u", concurrency=2, attempts=99) as inlet:
         inlet.give(inlet.lines_of(*events))
         await until(lambda: len(inlet.acked) == 3)
         assert inlet.acked == [event + b"\n" for event in events[1::2]]
