@@ -423,7 +423,7 @@ def test_an_event_that_is_never_echoed_holds_up_newer_ones_for_a_few_tries_only(
     taken: list[int] = []
     connections: list[int] = []
     with echoing_all_but(0, taken, connections) as port:
-        out = lines_out("tcp_client", url=f"127.0.0.1:{port}", ack="echo", echo_timeout=100_000_000)
+        out = lines_out("tcp_client", url=f"127.0.0.1:{port}", ack="echo", echo_timeout=1_000_000_000)
         file = flow(tmp_path, out, max_attempts=2)
         with running(file, tmp_path, admin=LOOPBACK) as daemon:
             admin = Admin(daemon)

@@ -215,7 +215,7 @@ def test_wscat_as_a_client(tmp_path: Path, wscat: list[str]) -> None:
 def test_strangers_stay_outside(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
-    config = {"token": {"file": str(token)}, "subprotocol": "events", "handshake_timeout": 500_000_000}
+    config = {"token": {"file": str(token)}, "subprotocol": "events", "handshake_timeout": 3_000_000_000}
     with running(server_flow(tmp_path, **config), tmp_path) as daemon:
         port = daemon.port()
         url = f"ws://127.0.0.1:{port}"
