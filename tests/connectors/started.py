@@ -32,4 +32,4 @@ async def until(holds: Callable[[], object]) -> None:
     """Waits for what happens in the kernel, on a thread or in another process."""
     async with asyncio.timeout(PATIENCE):
         while not holds():  # noqa: ASYNC110  # nothing tells the loop of it
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.001)
