@@ -173,11 +173,19 @@ class Client:
 
 
 def wait_until(true: Callable[[], object], what: str = "") -> None:
-    """For what nobody announces: a file that grows, a count of another process."""
+    """For what nobody announces: a file that grows, a count of another process. A file that `true` reads need not be
+    there yet."""
     deadline = time.monotonic() + PATIENCE
-    while not true():
+    while not _holds(true):
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
+
+
+def _holds(true: Callable[[], object]) -> object:
+    try:
+        return true()
+    except FileNotFoundError:
+        return False
 
 
 def contents(directory: Path) -> Iterator[bytes]:
