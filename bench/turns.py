@@ -1,5 +1,5 @@
-"""How long a daemon answers nobody while the backlog of a log goes to one sink, and at a start with an empty log:
-`python -m bench.turns`."""
+"""Measures the longest time in which a daemon answers nobody: while the backlog of a log goes to one sink, and at a
+start with an empty log. `python -m bench.turns`."""
 
 import http.client
 import signal

@@ -29,8 +29,8 @@ CLOSE: Final = 5.0  # seconds to commit and to leave the group when the run ends
 LEAVE: Final = 2.0  # seconds that events of a revoked partition have to settle, so that they do not come again
 
 JOINS: Final = (
-    "the group has not given it partitions yet: it waits for a member that does not answer, "
-    "until session.timeout.ms of that member is over"
+    "the group gives it no partitions yet: a group waits for all its members, for one that died until its "
+    "session.timeout.ms is over"
 )
 
 _FINAL: Final = {
@@ -56,7 +56,7 @@ class GroupMember:
         self.troubles: list[KafkaError] = []  # the loop takes them when a read is over
         self.rebalances = 0
         self.assigned = False  # it has been, once
-        self.joins = False  # the group's broker has answered it, and gives it no partitions yet
+        self.known = False  # the group's broker has given it an id
         self.partitions: dict[tuple[str, int], AssignedPartition] = {}
         self.closing = False
         self._numbers = 0
@@ -71,7 +71,7 @@ class GroupMember:
             self._client.resume(self._client.assignment())
             self.paused = False
         first = self._client.poll(POLL)
-        self.joins = not self.assigned and bool(self._client.memberid())
+        self.known = self.known or bool(self._client.memberid())
         return self._sorted([] if first is None else [first, *self._client.consume(READ - 1, 0)])
 
     def stay(self) -> list[PartitionMessages]:
@@ -161,7 +161,7 @@ class KafkaConsumerRun:
         self._make = make
         self._config = config
         self._out = out
-        self._up = False
+        self._joins = self._up = False
         self._room = asyncio.Event()
         self._resending = Resending(out, self._room.set, config.max_attempts)
         self._said = ""
@@ -200,6 +200,8 @@ class KafkaConsumerRun:
 
     def _take(self, read: Sequence[PartitionMessages]) -> None:
         """Raises KafkaAway."""
+        if self._member.known and not self._joins:
+            self._joins, self._said = True, ""  # what was in the way until now
         self._look_at_troubles()
         self._rebalances.value += self._member.rebalances
         self._member.rebalances = 0
@@ -228,7 +230,7 @@ class KafkaConsumerRun:
     def _awaited(self) -> str:
         if self._up:
             return ""
-        return JOINS if self._member.joins else self._said
+        return self._said or (JOINS if self._joins else "")
 
     def _hold(self, partition: AssignedPartition, messages: Sequence[Message]) -> None:
         stream = StreamId(self._out.name, self._out.run, partition.number)

@@ -96,8 +96,8 @@ class KafkaBroker:
             self._process = None
 
     def make_topic(self, name: str, partitions: int = 4) -> None:
-        """Returns when each partition takes messages. One that a producer's first message makes may take the
-        producer's second batch before the first, and then never the first: KAFKA-15591, mended behind 4.1."""
+        """Returns when each partition takes messages. A topic that a producer's first message makes may take the
+        producer's second batch before the first, and then never the first: KAFKA-15591, seen with Kafka 4.1.0."""
         client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         client.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE)
         wait_until(lambda: all(_leads(client, name, number) for number in range(partitions)), "no leader")

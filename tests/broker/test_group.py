@@ -1,5 +1,6 @@
 """A member that was killed, as a real broker counts it. `pytest -m soak tests/broker`."""
 
+import signal
 import subprocess
 import sys
 import uuid
@@ -36,7 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 def dies_as_a_member(broker: KafkaBroker, group: str, *named: str) -> None:
-    put(broker.address, group, b"0")  # before it is there, nobody joins
+    put(broker.address, group, b"0")  # a topic that is not there has no members
     arguments = [sys.executable, "-c", MEMBER, broker.address, group, *named]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE) as member:
         assert member.stdout is not None
@@ -48,7 +49,10 @@ async def test_a_group_that_waits_for_a_dead_member_is_named(broker: KafkaBroker
     group = uuid.uuid4().hex
     dies_as_a_member(broker, group)
     async with consuming(broker.address, group) as out:
-        await until(lambda: "waits for a member that does not answer" in out.explained())
+        await until(lambda: "a group waits for all its members" in out.explained())
+        broker.end(signal.SIGKILL)
+        await until(lambda: "refused" in out.explained())
+        broker.start()
         await until(lambda: out.sent)
         assert out.explained() == ""
 

@@ -173,8 +173,8 @@ class Client:
 
 
 def wait_until(true: Callable[[], object], what: str = "") -> None:
-    """For what nobody announces: a file that grows, a count of another process. A file that `true` reads need not be
-    there yet."""
+    """Looks until `true` holds, a hundred times a second: for what nobody announces, as a file that grows. A file
+    that `true` reads need not be there yet."""
     deadline = time.monotonic() + PATIENCE
     while not _holds(true):
         assert time.monotonic() < deadline, what

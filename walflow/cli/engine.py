@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,15 +19,15 @@ def elsewhere(engine: str) -> str | None:
     return None if engine == DAEMON else engine
 
 
+def engine_option(help_: str) -> Any:
+    return typer.Option("--engine", metavar="ENGINE", callback=known_engine, autocompletion=engines, help=help_)
+
+
 EngineOption = Annotated[
     str,
-    typer.Option(
-        "--engine",
-        metavar="ENGINE",
-        callback=known_engine,
-        autocompletion=engines,
-        help="Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
-        'engine = "daemon"` keeps one in walflow.',
+    engine_option(
+        "Where pipelines run that do not say it themselves. `spark`: on Spark, each that can; `#!config "
+        'engine = "daemon"` keeps one in walflow.'
     ),
 ]
 SparkConfigFile = Annotated[

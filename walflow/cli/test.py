@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from walflow.admin.text import printable
-from walflow.cli.engine import known_engine
+from walflow.cli.engine import engine_option
 from walflow.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_FINDINGS, EX_NOINPUT, EX_UNAVAILABLE, EX_USAGE
-from walflow.roles import DAEMON, engines
+from walflow.roles import DAEMON
 
 if TYPE_CHECKING:
     from walflow.cases import Case, Judgement, SuiteTest
@@ -42,13 +42,7 @@ def run_cases(
     ] = False,
     engine: Annotated[
         str,
-        typer.Option(
-            "--engine",
-            metavar="ENGINE",
-            callback=known_engine,
-            autocompletion=engines,
-            help="Where pipelines run: in walflow's own nodes, or on Spark.",
-        ),
+        engine_option("Where pipelines run: in walflow's own nodes, or on Spark."),
     ] = DAEMON,
     seed: Annotated[
         int | None,
