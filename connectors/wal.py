@@ -20,14 +20,12 @@ from walflow import (
     CodecUse,
     Connector,
     Duration,
-    FailStop,
     Families,
     Guarantee,
     Inlet,
     Lossless,
     Need,
     Outlet,
-    Recalled,
     Risk,
     Size,
     Traits,
@@ -42,6 +40,7 @@ from walflow.delivery import (
     LetterBox,
     LogSink,
     LogSource,
+    Recalling,
     Retention,
     Syncing,
     Tags,
@@ -49,7 +48,6 @@ from walflow.delivery import (
     kept_note,
     measure,
     measure_writer,
-    recall,
 )
 from walflow.files import error_on_thread, made_directory, read_on_thread, room, unlocked
 from walflow.wal import Commit, Log, LogOptions
@@ -246,8 +244,7 @@ class Wal(Connector):
         for line in log.recovery.lines():  # what is lost is told by the reader, as all damage is
             out.log.info("recovery", found=line)
         out.log.info("log open", replays=log.recovery.backlog, durable=log.durable, budget=log.budget, sync=self.sync)
-        await _recall(log, inlet, out)
-        arriving = await _arriving(log, inlet, out) if self.sync == "always" else None
+        arriving = await _known(log, inlet, out, arrivals=self.sync == "always")
         running = RunningLog(self, log, inlet, out, arriving)
         try:
             await asyncio.get_running_loop().create_future()
@@ -319,36 +316,19 @@ class RunningLog:
         self.syncing.written()
 
 
-async def _recall(log: Log, inlet: Inlet, out: Outlet) -> None:
-    """Before it takes events, so before the sources upstream may send any."""
-    wanted = inlet.upstream.recalled_by
-    if not wanted or not log.recovery.backlog:
-        return
-    found: dict[str, Sequence[Recalled]] = {}
+async def _known(log: Log, inlet: Inlet, out: Outlet, *, arrivals: bool) -> Arriving | None:
+    """Before it takes events: what it has of those that its sources send again. None: no log and no file upstream
+    sends it what it may know, or nobody asks for `arrivals`."""
+    recalling, upstream = Recalling(log, inlet), inlet.upstream
+    arriving = Arriving(log, inlet) if arrivals and (upstream.straight or upstream.straight_files) else None
     try:
-        error = await read_on_thread(out, lambda: found.update(recall(log, wanted)))
+        if recalling.needed:
+            recalling.tell(out, await read_on_thread(out, recalling.read))
+        if arriving is not None:
+            arriving.tell(out, await read_on_thread(out, arriving.open))
     except BaseException:
         await error_on_thread(out, log.close)  # behind the job
         raise
-    if isinstance(error, FailStop):
-        out.fatal(error)
-    if error is not None:
-        out.log.warning("not recalled for its sources", reason=str(error))
-    for source, events in found.items():
-        inlet.remember(source, events)
-
-
-async def _arriving(log: Log, inlet: Inlet, out: Outlet) -> Arriving | None:
-    """Before it takes events. None: no log and no file upstream sends it what it may know again."""
-    if not (inlet.upstream.straight or inlet.upstream.straight_files):
-        return None
-    arriving = Arriving(log, inlet)
-    try:
-        error = await read_on_thread(out, arriving.open)
-    except BaseException:
-        await error_on_thread(out, log.close)  # behind the job
-        raise
-    arriving.tell(out, error)
     return arriving
 
 

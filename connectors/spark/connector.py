@@ -15,7 +15,7 @@ from connectors.spark.settings import SparkSettings
 from connectors.spark.socket.plain import PROMISE, PlainPort
 from connectors.spark.spark_log import ServedLog, SparkLog
 from walflow import Guarantee, HostSettings, Inlet, Lossless, Need, Objection, Outlet, Risk, Traits
-from walflow.delivery import Arriving, kept_note
+from walflow.delivery import Arriving, Recalling, kept_note
 from walflow.files import error_on_thread, made_directory, read_on_thread, unlocked
 from walflow.net import Address, SocketOptions, credentials_written, listen_tcp, to_listen, to_read
 from walflow.wal import Log, LogOptions
@@ -159,6 +159,9 @@ class Spark(SparkConfig):
         token = find_token(self.token, log, out)
         names = [*self.declared, PLAIN] if self.socket_url is not None else self.declared
         admission = Admission(self.max_consumers, self.consumer_timeout / 1e9) if self.any_consumer else None
+        recalling = Recalling(log, inlet)
+        if recalling.needed:
+            recalling.tell(out, await read_on_thread(out, recalling.read))
         arriving = Arriving(log, inlet) if inlet.upstream.straight or inlet.upstream.straight_files else None
         if arriving is not None:
             arriving.tell(out, await read_on_thread(out, arriving.open))

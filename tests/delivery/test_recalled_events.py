@@ -8,7 +8,7 @@ import pytest
 from tests.wal.tools import checkpoint, commit
 from walflow import Block, Frames, Recalled, Receipt, StreamId
 from walflow.codecs import JSON
-from walflow.delivery import recall
+from walflow.delivery.recalled_events import recall
 from walflow.delivery.tag import Tags
 from walflow.errors import FailStop
 from walflow.framing import LINES

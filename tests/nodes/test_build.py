@@ -1,6 +1,6 @@
 """What stands between a source and its sinks: nothing where nothing happens on the way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -109,9 +109,14 @@ class Door(Connector):
     traits: ClassVar[Traits] = Traits(codec=CodecUse.OPTIONAL, recalls=("door", "key"))
 
 
-def recalling(world: World, *more: str) -> dict[str, ConnectorNodes]:
+WAYS = ["door -> log", "log -> null"]
+ONCE = pipeline("select event from in into out;")
+TWICE = pipeline("select event from in into out; select event from in into out;")
+
+
+def recalling(world: World, ways: Sequence[str] = WAYS, **beside: str) -> dict[str, ConnectorNodes]:
     registry: dict[str, type[Connector]] = {**REGISTRY, "door": Door}
-    text = flow_of("door -> log -> null", *more, door="door", log=plain("wal", path="log"), null=NULL)
+    text = flow_of(*ways, door="door", log=plain("wal", path="log"), null=NULL, **beside)
     made = build(assembled(text, registry=registry), world.metrics).connectors
     return {nodes.plan.id.name: nodes for nodes in made}
 
@@ -133,5 +138,19 @@ def test_a_source_is_told_what_its_log_has_before_it_may_send() -> None:
 
 def test_a_source_with_another_sink_is_told_nothing() -> None:
     """What the log has, the other one may not have got."""
-    made = recalling(World(), "door -> null")
+    made = recalling(World(), [*WAYS, "door -> null"])
+    assert made["log"].sink.upstream.recalled_by == {}
+
+
+@pytest.mark.parametrize(
+    ("ways", "beside"),
+    [
+        ([*WAYS, "door -> once -> log"], {"once": ONCE}),
+        (["door -> twice -> log", "log -> null"], {"twice": TWICE}),
+    ],
+    ids=["two pipelines", "two selects"],
+)
+def test_a_source_with_two_ways_to_its_log_is_told_nothing(ways: Sequence[str], beside: Mapping[str, str]) -> None:
+    """The log may have an event by one of them, and not yet by the other."""
+    made = recalling(World(), ways, **beside)
     assert made["log"].sink.upstream.recalled_by == {}

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.flows.builder import ANY_PORT, flow_of, plain
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, Daemon, free_port, running, wait_until
+from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, free_port, running, wait_until
+from tests.system.warm import ran
 
 KILLS = 5
 SENDERS = 6
@@ -113,21 +115,7 @@ def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_pat
     port = free_port()
     flow = door(tmp_path, port)
     out = tmp_path / "out.jsonl"
-    stop = threading.Event()
-    senders = [Sender(number, port, stop, keyed=number % 2 == 0) for number in range(SENDERS)]
-    dice = random.Random(19)
-    for life in range(KILLS):
-        before = sum(len(sender.acked) for sender in senders)
-        daemon = Daemon(flow, tmp_path)
-        if not life:
-            for sender in senders:
-                sender.start()
-        goal = before + dice.randrange(1, 3000)
-        wait_for_acks(senders, goal)
-        daemon.kill()
-    stop.set()
-    for sender in senders:
-        sender.join(PATIENCE)
+    senders = killed_under_load(flow, port, keyed=SENDERS // 2)
     acked = {each for sender in senders for each in sender.acked}
     with running(flow, tmp_path) as daemon:
         wait_until(lambda: acked <= ids_in(out), "what was acked is missing")
@@ -136,6 +124,39 @@ def test_killed_under_load_nothing_that_was_answered_with_200_is_missing(tmp_pat
     keyed = {str(number) for number, sender in enumerate(senders) if sender.keyed}
     ids = [json.loads(line)["id"] for line in out.read_bytes().splitlines()]
     assert not {each for each, count in Counter(ids).items() if count > 1 and each.split("-")[0] in keyed}
+
+
+@pytest.mark.nightly
+def test_a_log_for_spark_has_once_what_is_sent_again_with_its_key(tmp_path: Path) -> None:
+    port = free_port()
+    flow = tmp_path / "main.troy"
+    web, lake = plain("http_server", url=f"127.0.0.1:{port}"), plain("spark", path="lake", url=ANY_PORT)
+    flow.write_text(flow_of("web -> lake", web=web, lake=lake))
+    senders = killed_under_load(flow, port, keyed=SENDERS)
+    acked = {each for sender in senders for each in sender.acked}
+    dumped = ran([*WALFLOW, "wal", "dump", "--raw", "lake"], cwd=tmp_path, capture_output=True, check=True)
+    times = Counter(json.loads(line)["id"] for line in dumped.stdout.splitlines())
+    assert acked <= times.keys()
+    assert max(times.values()) == 1
+
+
+def killed_under_load(flow: Path, port: int, *, keyed: int) -> list[Sender]:
+    """A daemon, again and again. `keyed`: so many senders give keys. Returns all when they have ended."""
+    stop = threading.Event()
+    senders = [Sender(number, port, stop, keyed=number < keyed) for number in range(SENDERS)]
+    dice = random.Random(19)
+    for life in range(KILLS):
+        before = sum(len(sender.acked) for sender in senders)
+        daemon = Daemon(flow, flow.parent)
+        if not life:
+            for sender in senders:
+                sender.start()
+        wait_for_acks(senders, before + dice.randrange(1, 3000))
+        daemon.kill()
+    stop.set()
+    for sender in senders:
+        sender.join(PATIENCE)
+    return senders
 
 
 @pytest.mark.nightly

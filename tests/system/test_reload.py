@@ -131,6 +131,17 @@ def more(counts: Callable[[], list[int]]) -> None:
     wait_until(lambda: all(count >= goal for count, goal in zip(counts(), goals, strict=True)), "nothing goes on")
 
 
+def inherited_by_programs(pid: int) -> list[str]:
+    """Descriptors of process `pid` that a program that it starts has open too; its stdin, stdout and stderr are not
+    among them."""
+    found = []
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        flags = next(line for line in info.read_text().splitlines() if line.startswith("flags:"))
+        if int(info.name) > 2 and not int(flags.split()[1], 8) & os.O_CLOEXEC:
+            found.append(os.readlink(f"/proc/{pid}/fd/{info.name}"))
+    return found
+
+
 # What clients notice
 
 
@@ -423,6 +434,14 @@ def test_a_followed_file_is_read_once(tmp_path: Path) -> None:
         daemon.ends()
     assert set(ids(tmp_path).values()) == {1}
     asked.communicate()
+
+
+def test_spark_inherits_no_descriptor(tmp_path: Path) -> None:
+    """A driver that outlives the daemon for a moment would still listen on its addresses and hold its logs."""
+    with started(tmp_path, echo(free_port())) as daemon:
+        assert not inherited_by_programs(daemon.pid())
+        daemon.reloads()
+        assert not inherited_by_programs(daemon.pid())
 
 
 def test_a_daemon_without_a_token_is_told_by_a_signal(tmp_path: Path) -> None:
@@ -774,8 +793,8 @@ def test_process_1_stays_and_passes_signals_on(tmp_path: Path) -> None:
             assert client.lines(1)
         client.close()
         wait_until(lambda: reloaded.said("process before has ended") == RELOADS, "an old one stays")
-        children = Path(f"/proc/{first}/task/{first}/children")
-        assert len(children.read_text().split()) == 1
+        (now,) = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        assert not inherited_by_programs(int(now))
         os.kill(first, signal.SIGTERM)
         assert daemon.wait() == 0
         assert reloaded.said("stopped") == RELOADS + 1

@@ -33,12 +33,14 @@ def predecessor_of(environment: MutableMapping[str, str], stderr: Stderr) -> "Pr
     number = environment.pop(CHANNEL, None)
     if number is None:
         return None
+    from walflow.runtime.handover import parent
     from walflow.runtime.handover.channel import ChannelClosed, SocketChannel
     from walflow.runtime.handover.messages import NotUnderstood
     from walflow.runtime.handover.predecessor import Predecessor
 
     end = socket.socket(fileno=int(number))
-    end.set_inheritable(False)
+    for descriptor in (end.fileno(), *parent.descriptors(environment)):
+        os.set_inheritable(descriptor, False)  # only the next process gets them
     before = os.getppid()
     predecessor = Predecessor(SocketChannel(end), before, partial(_kill, before))
     with refusing(predecessor, stderr):

@@ -9,7 +9,7 @@
     Syncing     where acks do not wait for the disk: the sync that follows
     OneAtATime  the flushes of each of these two: one in the air, and again where the disk is full
     Arriving    what the log has already of logs and followed files upstream
-    recall      what is not delivered yet, for a source that asks after a restart
+    Recalling   what is not delivered yet, for a source that asks after a restart
     LetterBox   what a sink rejects -> kept for it, and sent to it again
     Dropping    where a full log does not stop its sources: the oldest chunk goes
 
@@ -29,7 +29,7 @@ from walflow.delivery.interval_sync import Syncing
 from walflow.delivery.known_arrivals import Arriving, came_from
 from walflow.delivery.letters import LetterBounds, LetterBox
 from walflow.delivery.measures import BACKLOG_EVENTS, measure, measure_writer
-from walflow.delivery.recalled_events import recall
+from walflow.delivery.recalled_events import Recalling
 from walflow.delivery.record_feed import RecordFeed
 from walflow.delivery.retention import Retention, kept_bytes, kept_note
 from walflow.delivery.sender import Sender
@@ -53,6 +53,7 @@ __all__ = [
     "LetterBox",
     "LogSink",
     "LogSource",
+    "Recalling",
     "RecordFeed",
     "Resending",
     "Retention",
@@ -67,5 +68,4 @@ __all__ = [
     "measure",
     "measure_writer",
     "meta_of_one",
-    "recall",
 ]

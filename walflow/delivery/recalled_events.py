@@ -1,5 +1,4 @@
-"""What a log still has of the events of a source, by a value in their metadata.
-It blocks: for a thread, before the log runs."""
+"""What a log still has of the events of a source, by a value in their metadata."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,8 +6,9 @@ from typing import Final, cast
 
 from msgspec import MsgspecError
 
-from walflow.contract import Recalled
+from walflow.contract import Inlet, Outlet, Recalled
 from walflow.delivery.tag import metas_of, plain
+from walflow.errors import FailStop
 from walflow.wal import Log, Record
 
 RECALL_BYTES: Final = 64 << 20  # of the newest chunks; what a source has sent and not heard of is far less
@@ -18,9 +18,39 @@ MOST: Final = 100_000  # of each source
 Wanted = Mapping[str, tuple[str, str]]
 
 
+class Recalling:
+    """Before the log takes events, so before the sources upstream may send any."""
+
+    def __init__(self, log: Log, inlet: Inlet) -> None:
+        self._log = log
+        self._inlet = inlet
+        self._wanted = inlet.upstream.recalled_by
+        self._found: Mapping[str, Sequence[Recalled]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Recalling of {self._log!r} for {list(self._wanted)}>"
+
+    @property
+    def needed(self) -> bool:
+        return bool(self._wanted) and self._log.recovery.backlog > 0
+
+    def read(self) -> None:
+        """Blocks: for a thread. Raises DiskFull, ReadFailed and FailStop."""
+        self._found = recall(self._log, self._wanted)
+
+    def tell(self, out: Outlet, error: BaseException | None) -> None:
+        """The sources, unless there is an error of `read`. A disk that has failed ends the process."""
+        if isinstance(error, FailStop):
+            out.fatal(error)
+        if error is not None:
+            out.log.warning("not recalled for its sources", reason=str(error))
+        for source, events in self._found.items():
+            self._inlet.remember(source, events)
+
+
 def recall(log: Log, wanted: Wanted) -> Mapping[str, Sequence[Recalled]]:
-    """Of the records that are not acked, and that no power cut can take. `wanted`: by source, the two keys of the
-    value. Raises DiskFull and FailStop."""
+    """Blocks: for a thread. Of the records that are not acked, and that no power cut can take. `wanted`: by source,
+    the two keys of the value. Raises DiskFull and FailStop."""
     found: dict[str, deque[Recalled]] = {source: deque(maxlen=MOST) for source in wanted}
     marks = [keys[1].encode() for keys in wanted.values()]
     reader = log.reader(log.newest(RECALL_BYTES))

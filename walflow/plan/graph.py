@@ -172,9 +172,11 @@ class Graph:
 
     def recalling(self, source: NodeId) -> NodeId | None:
         """The log that tells a source after a restart which of its events it still has. None where there are other
-        sinks than the log: what the log has, they may not have got."""
+        sinks than the log: what the log has, they may not have got. Nor where an event may come to the log twice: it
+        may have it once."""
         others = [reached for reached in self.sinks_of(source) if reached != source]
-        return others[0] if len(others) == 1 and self.connectors[others[0]].connector.traits.positions else None
+        known = len(others) == 1 and self.connectors[others[0]].connector.traits.positions
+        return others[0] if known and self.sole_path(source, others[0]) else None
 
     def sinks_from(self, begin: Iterable[Port]) -> frozenset[NodeId]:
         """All connectors that may get events that leave by these ports, or come to these inputs."""

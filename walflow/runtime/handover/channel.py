@@ -5,6 +5,7 @@ come with the first eight bytes.
 """
 
 import asyncio
+import os
 import socket
 import struct
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ class Channel(Protocol):
         ...
 
     async def receive(self) -> tuple[Any, list[int]]:
-        """Raises ChannelClosed."""
+        """The descriptors are not inherited by a program that this process starts. Raises ChannelClosed."""
         ...
 
     def close(self) -> None: ...
@@ -102,6 +103,8 @@ class SocketChannel:
 
     def _with_descriptors(self, size: int) -> tuple[bytes, list[int]]:
         data, received, _, _ = socket.recv_fds(self._socket, size, MOST_DESCRIPTORS + 1)
+        for descriptor in received:
+            os.set_inheritable(descriptor, False)  # uvloop does not close them in a process that it starts
         if not data:
             raise ChannelClosed
         return data, received

@@ -28,7 +28,6 @@ def begin(environment: MutableMapping[str, str] = os.environ) -> None:
         _Parent(child, told).run()
     os.close(told)
     signal.pthread_sigmask(signal.SIG_SETMASK, numbers)
-    os.set_inheritable(tells, True)
     environment[PARENT] = str(tells)
 
 
