@@ -174,9 +174,9 @@ class HttpServerKeys(AtUrl, Exposed):
         source += (
             ". What is sent again may come twice; with an Idempotency-Key it does not within "
             f"{self.idempotency_window / 1e9:g} s, unless {self.idempotency_keys} other keys come between. A restart "
-            "forgets the keys of what is delivered. If a `wal` is the only sink, it keeps those of what the log has "
-            "still to deliver. So a request of up to 256 KiB and 4,096 events that had no answer when walflow died "
-            "is not taken twice"
+            "forgets the keys of what is delivered. If a log is the only sink, and one way leads to it, it keeps "
+            "those of what the log has still to deliver. So a request of up to 256 KiB and 4,096 events that had no "
+            "answer when walflow died is not taken twice"
         )
         sink = (
             "an event that comes back is acked when it is in the answer of its request. The answer is sent once all "
