@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, echo_flow, running
+from tests.system.daemon import echo_flow, running
+from tests.waiting import PATIENCE
 
 
 def answer(admin: Admin, *headers: bytes) -> bytes:

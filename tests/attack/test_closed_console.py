@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import flow_of, lines
-from tests.system.daemon import ROOT, WALFLOW, wait_until
+from tests.system.daemon import ROOT, WALFLOW
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.test
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import ROOT, WALFLOW, Daemon, wait_until
+from tests.system.daemon import ROOT, WALFLOW, Daemon
 from tests.system.warm import ran
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.test
 

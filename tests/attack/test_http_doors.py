@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.system.daemon import PATIENCE, Daemon, running
+from tests.system.daemon import Daemon, running
 from tests.system.test_http import door, ids_in
+from tests.waiting import PATIENCE
 
 MB = 1 << 20
 GROWTH = 48 * MB  # of the window, 8 MiB, and 256 KiB for each of 64 clients, and what Python keeps of it

@@ -16,8 +16,9 @@ from websockets.frames import Frame, Opcode
 from tests.flows.builder import flow_of, unready
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, Daemon, running
+from tests.system.daemon import Daemon, running
 from tests.system.test_ws import request
+from tests.waiting import PATIENCE
 
 WINDOW = 8 << 20
 READ = 256 << 10  # for each connection, beside the window

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import TCP, flow_of, lines
-from tests.system.daemon import Client, free_port, running, wait_until
+from tests.system.daemon import Client, free_port, running
+from tests.waiting import wait_until
 from walflow.wal.format import SLOT, unpack_slot
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import flow_of
-from tests.system.daemon import PATIENCE, Client, echo_flow, running, wait_until
+from tests.system.daemon import Client, echo_flow, running
 from tests.system.test_attacks import is_served
+from tests.waiting import PATIENCE, wait_until
 from walflow.net.listener import AT_ONCE
 
 FEW = 256  # descriptors

@@ -11,7 +11,8 @@ import pytest
 
 from tests.flows.builder import flow_of
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, Daemon, running
+from tests.system.daemon import Daemon, running
+from tests.waiting import PATIENCE
 
 SECRET = b"S3CR3T-TOKEN-0123456789"
 PORTS = {

@@ -10,7 +10,8 @@ import pytest
 
 from tests.flows.builder import flow_of
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, running
+from tests.system.daemon import running
+from tests.waiting import PATIENCE
 from walflow.diagnostics import has_errors, render_all
 from walflow.plan import load
 

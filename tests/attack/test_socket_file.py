@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.system.admin import Admin
-from tests.system.daemon import PATIENCE, Client, echo_flow, running, wait_until
+from tests.system.daemon import Client, echo_flow, running
+from tests.waiting import PATIENCE, wait_until
 from walflow.net import CannotListen
 from walflow.net.sockets import UnixListener
 

@@ -13,8 +13,8 @@ from pyspark_walflow import wire
 from pyspark_walflow.wire import FrameKind, WireKey
 from tests.attack.test_memory import Pusher
 from tests.pyspark_walflow.lake import Lake
-from tests.system.daemon import PATIENCE
 from tests.system.test_spark_standstill import NONCE, frame
+from tests.waiting import PATIENCE
 
 CLIENTS = 12
 OURS = 32 << 20  # bytes of memory that are no client's: consumers, what the allocator keeps

@@ -21,8 +21,9 @@ from websockets.sync.client import connect
 from tests.flows.builder import flow_of, unready
 from tests.late import late
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, Client, Daemon, running, wait_until
+from tests.system.daemon import Client, Daemon, running
 from tests.system.test_ws import Raw, request
+from tests.waiting import PATIENCE, wait_until
 
 ROUNDS = 30  # echoes that a good client waits for, one after the other
 PATIENT = 1.0  # seconds that the daemon may compute for others meanwhile; a clock would judge the machine

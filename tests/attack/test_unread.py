@@ -14,7 +14,8 @@ import pytest
 
 from tests.late import late
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running, wait_until
+from tests.system.daemon import Client, Daemon, echo_flow, running
+from tests.waiting import PATIENCE, wait_until
 
 LINE = b'{"pad":"' + b"x" * 989 + b'"}\n'
 STEP = LINE * 16

@@ -15,9 +15,8 @@ from demo.server import free_port
 from pyspark_walflow.java import find_java
 from tests.broker.jars import jars
 from tests.system.certificates import Authority
-from tests.system.daemon import wait_until
+from tests.waiting import PATIENCE, wait_until
 
-PATIENCE: Final = 100.0
 HEAP: Final = "-Xmx512m"
 USER: Final = "walflow"
 PASSWORD: Final = "a secret of the tests"

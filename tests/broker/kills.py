@@ -26,7 +26,8 @@ import typer
 from demo.server import free_port, write_flow
 from tests.broker.kafka import KafkaBroker, kafka
 from tests.connectors.kafka_world import messages_of
-from tests.system.daemon import PATIENCE, ROOT, Daemon, wait_until
+from tests.system.daemon import ROOT, Daemon
+from tests.waiting import PATIENCE, wait_until
 
 FLOWS: Final = ROOT / "flows" / "doors"
 TOPIC: Final = "events"

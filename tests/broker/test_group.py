@@ -12,7 +12,7 @@ import pytest
 from tests.broker.jars import absent
 from tests.broker.kafka import KafkaBroker, kafka
 from tests.connectors.kafka_world import consuming, put
-from tests.connectors.started import until
+from tests.waiting import until
 from walflow.testing import MemoryOutlet
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(absent() is not None, reason=str(absent()))]

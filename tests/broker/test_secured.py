@@ -13,8 +13,8 @@ from connectors.kafka.settings import KafkaAway
 from tests.broker.jars import absent
 from tests.broker.kafka import PASSWORD, USER, KafkaBroker, kafka
 from tests.connectors.kafka_world import consuming, producing
-from tests.connectors.started import until
 from tests.system.certificates import Authority
+from tests.waiting import until
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, VirtualScheduler
 

@@ -17,7 +17,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.connectors.kafka_world import cluster, put
-from tests.system.daemon import ROOT, Client, Daemon, free_port, running, wait_until
+from tests.system.daemon import ROOT, Client, Daemon, free_port, running
+from tests.waiting import wait_until
 from walflow.cli import app
 from walflow.cli.new import ACCESS, TEMPLATES
 from walflow.diagnostics import render_all

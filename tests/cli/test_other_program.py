@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import LOG, OUT, flow_of, lines_in
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW
+from tests.system.daemon import ROOT, WALFLOW
+from tests.waiting import PATIENCE
 
 TAPPED = b'{"port":1}\n{"counts":[]}\n'
 DEEP = b'{"x":' + b"[" * 100_000

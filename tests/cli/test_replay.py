@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import OUT, TCP, Pipeline, flow_of, lines_out, pipeline, plain
-from tests.system.daemon import Client, running, wait_until
+from tests.system.daemon import Client, running
+from tests.waiting import wait_until
 
 LOG = plain("wal", path="state", retain="24h")
 OTHER = lines_out("file", path="other.log", mode="append")

@@ -9,10 +9,10 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from connectors.kafka import KafkaConsumer, KafkaProducer
 from connectors.kafka.producer_run import KafkaProducerRun
 from tests.connectors.started import started
+from tests.waiting import PATIENCE
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
-PATIENCE: Final = 100.0
 QUIET: Final = {"log_level": 0}
 
 

@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from demo.server import free_port
+from tests.waiting import PATIENCE
 
-PATIENCE: Final = 100.0
 SBIN: Final = "/usr/sbin/mosquitto"
 BROKER: Final = shutil.which("mosquitto") or (SBIN if os.path.exists(SBIN) else None)
 needs_mosquitto = pytest.mark.skipif(

@@ -1,13 +1,11 @@
 """A connector that runs while a test looks at it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 from walflow.runtime.loop import LoopScheduler
-
-PATIENCE: Final = 100.0
 
 
 @asynccontextmanager
@@ -26,10 +24,3 @@ async def started(
         if not task.cancelled():
             task.result()
             raise AssertionError("it has ended by itself")
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Waits for what happens in the kernel, on a thread or in another process."""
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # nothing tells the loop of it
-            await asyncio.sleep(0.001)

@@ -19,6 +19,7 @@ from connectors.bench import LONGEST, Bench, CannotReplay, Measuring, SendPace
 from tests.examples import examples
 from tests.flows.builder import flow_of, pipeline, plain
 from tests.system.daemon import Daemon, running as daemon_running
+from tests.waiting import until
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
 MICROSECOND, SECOND = 1_000, 1_000_000_000
@@ -116,9 +117,7 @@ async def test_it_goes_no_further_than_the_flow_takes_events(tmp_path: Path) -> 
 
 
 async def until_stopped(outlet: MemoryOutlet) -> None:
-    async with asyncio.timeout(100):
-        while not outlet.stopped:  # noqa: ASYNC110  # a thread reads
-            await asyncio.sleep(0.001)
+    await until(lambda: outlet.stopped)
 
 
 async def test_a_pace_is_a_grid_and_who_is_late_does_not_wait() -> None:

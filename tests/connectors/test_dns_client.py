@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from connectors.dns import DnsClient
 from connectors.dns.client_run import BadLookup, question_of
 from tests.connectors.asked import asking
-from tests.connectors.started import until
+from tests.waiting import until
 
 ZONE = {
     ("host.test.", "A"): ["host.test. 60 IN A 192.0.2.1", "host.test. 60 IN A 192.0.2.2"],

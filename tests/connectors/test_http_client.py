@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from connectors.http import HttpClient
 from connectors.http.batches import lanes, parcels
-from tests.connectors.started import started, until
+from tests.connectors.started import started
 from tests.system.certificates import Authority
+from tests.waiting import until
 from walflow.codecs import STRING
 from walflow.event import Origin
 from walflow.framing import MESSAGES

@@ -7,11 +7,11 @@ import pytest
 from aiohttp import web
 
 from connectors.http import HttpClient, HttpServer
-from tests.connectors.started import until
 from tests.connectors.test_http_client import Peer
 from tests.connectors.test_http_replies import answering, echo, saying
 from tests.connectors.test_http_responses import asking
 from tests.flows.builder import flow_of, pipeline
+from tests.waiting import until
 from walflow.codecs import JSON, MSGPACK, STRING
 from walflow.plan import load
 

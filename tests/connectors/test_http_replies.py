@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from connectors.http import HttpServer
-from tests.connectors.started import started, until
-from tests.connectors.test_http_server import ARRAY, NDJSON, PATIENCE, Client, Lines
+from tests.connectors.started import started
+from tests.connectors.test_http_server import ARRAY, NDJSON, Client, Lines
 from tests.nodes.world import Taker, World
+from tests.waiting import PATIENCE, until
 from walflow import Block, Codec, Frames, Receipt
 from walflow.codecs import JSON, MSGPACK, STRING
 from walflow.framing import LINES, MESSAGES, Incoming

@@ -9,9 +9,10 @@ import pytest
 from aiohttp import web
 
 from connectors.http import HttpClient
-from tests.connectors.started import started, until
+from tests.connectors.started import started
 from tests.connectors.test_http_client import QUICK, Peer, origin
 from tests.nodes.world import Taker, World
+from tests.waiting import until
 from walflow.framing import MESSAGES, Incoming, incoming
 from walflow.nodes.source import RunOutlet
 from walflow.runtime.loop import LoopScheduler

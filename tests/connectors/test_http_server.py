@@ -13,8 +13,9 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.http import HttpServer
-from tests.connectors.started import started, until
+from tests.connectors.started import started
 from tests.nodes.world import Taker, World
+from tests.waiting import PATIENCE, until
 from walflow.codecs import JSON, MSGPACK, STRING
 from walflow.event import Codec
 from walflow.framing import MESSAGES, Incoming, incoming
@@ -22,7 +23,6 @@ from walflow.framing.compression import FORMATS
 from walflow.nodes.source import RunOutlet
 from walflow.testing import MemoryInlet
 
-PATIENCE = 100.0
 NDJSON = {"Content-Type": "application/x-ndjson"}
 ARRAY = {"Content-Type": "application/json"}
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from connectors.kafka import KafkaConsumer
 from connectors.kafka.consumer_run import POLL
 from tests.connectors.kafka_world import cluster, committed, consuming, jobs_of, put
-from tests.connectors.started import until
+from tests.waiting import until
 from walflow import Block
 from walflow.testing import MemoryOutlet
 

@@ -19,9 +19,9 @@ from connectors.kafka.message_parts import BadMeta, MessageParts, parts_of
 from connectors.kafka.options import KNOWN
 from connectors.kafka.producer_run import ASK, POLL, TURN, KafkaProducerRun
 from connectors.kafka.settings import NO_SUCH, KafkaAway, reason_of
-from tests.connectors.kafka_world import PATIENCE, cluster, jobs_of, messages_of, producing
-from tests.connectors.started import until
+from tests.connectors.kafka_world import cluster, jobs_of, messages_of, producing
 from tests.system.certificates import Authority
+from tests.waiting import PATIENCE, until
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, VirtualScheduler
 

@@ -9,7 +9,7 @@ from connectors.kv import Kv
 from connectors.kv.commands import BadCommand, command_of
 from connectors.kv.store import FILE, CannotStore, KvStore
 from tests.connectors.asked import AskedConnector, asking
-from tests.connectors.started import until
+from tests.waiting import until
 from walflow.testing.world import MemoryCounter
 
 

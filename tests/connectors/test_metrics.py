@@ -10,7 +10,8 @@ import pytest
 from connectors.metrics import MetricEvents
 from tests.connectors.started import started
 from tests.flows.builder import flow_of, plain
-from tests.system.daemon import running, wait_until
+from tests.system.daemon import running
+from tests.waiting import wait_until
 from walflow import MetricValue
 from walflow.codecs.influx import influx_codec
 from walflow.metrics import Metrics

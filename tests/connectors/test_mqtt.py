@@ -17,13 +17,13 @@ from pydantic import ValidationError
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
 from tests.connectors.mqtt_broker import FOR_NOW, StubBroker
-from tests.connectors.started import started, until
+from tests.connectors.started import started
 from tests.system.certificates import Authority
+from tests.waiting import PATIENCE, until
 from walflow import Block
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 
-PATIENCE = 100.0
 QUICK = {"retry": {"interval_ms": 1, "growth_rate": 1.0}}
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from connectors.registry import SchemaRegistry
 from tests.connectors.asked import AskedConnector, asking
 from tests.connectors.registry_stub import registry
-from tests.connectors.started import until
+from tests.waiting import until
 from walflow.codecs import BINARY
 from walflow.framing import MESSAGES
 

@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from connectors.tcp import TcpClient
 from tests.connectors.started import started
+from tests.waiting import PATIENCE
 from walflow.contract import Guarantee
 from walflow.framing import WHOLE
 from walflow.net.client import LOSES
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
-
-PATIENCE = 100.0
 
 
 class Peer(asyncio.Protocol):

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from connectors.udp import UdpServer
 from connectors.udp.server import DatagramLosses
 from connectors.udp.sockets import dropped_by
-from tests.connectors.started import until
 from tests.nodes.world import Taker, World
 from tests.system.daemon import ROOT, free_port, running as daemon_running
+from tests.waiting import until
 from walflow.codecs import JSON, STRING
 from walflow.event import Codec
 from walflow.framing import MESSAGES, Incoming, incoming

@@ -18,9 +18,8 @@ from websockets.utils import accept_key
 
 from connectors.ws import WsClient
 from tests.connectors.started import started
+from tests.waiting import PATIENCE
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
-
-PATIENCE = 100.0
 
 
 class Peer:

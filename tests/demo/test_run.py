@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from demo.server import FLOWS, ROOT
+from tests.waiting import wait_until
 
 
 def start(tmp_path: Path, options: Sequence[object], **more: str) -> "subprocess.Popen[str]":
@@ -54,10 +55,7 @@ def processes(workdir: Path) -> list[str]:
 
 def wait_until_gone(workdir: Path) -> None:
     """A Python worker of Spark ends by itself, a moment after its JVM."""
-    deadline = time.monotonic() + 60
-    while left := processes(workdir):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.02)
+    wait_until(lambda: not processes(workdir), lambda: processes(workdir))
 
 
 def test_two_kills_and_nothing_is_missing(tmp_path: Path) -> None:
@@ -143,9 +141,7 @@ def test_without_java_it_says_so_and_succeeds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_while_spark_runs_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with start(tmp_path, SHORT) as demo:
-        while not any("clients.troy" in command for command in processes(tmp_path)):
-            assert demo.poll() is None
-            time.sleep(0.01)
+        wait_until(lambda: any("clients.troy" in command for command in processes(tmp_path)))
         time.sleep(1)  # somewhere in the start of a JVM
         demo.send_signal(number)
         rest, _ = demo.communicate()

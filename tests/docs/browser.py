@@ -13,7 +13,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE
 
 WIDTH = 390  # CSS pixels
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from demo.server import free_port
-from tests.system.daemon import PATIENCE, ROOT, Daemon
+from tests.system.daemon import ROOT, Daemon
 from tests.system.process import Process
+from tests.waiting import PATIENCE
 
 PAGE = (ROOT / "docs" / "howto" / "idempotent-receivers.md").read_text("utf-8")
 LEAST = 150  # events

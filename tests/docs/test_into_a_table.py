@@ -8,7 +8,8 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-from tests.system.daemon import ROOT, free_port, running, wait_until
+from tests.system.daemon import ROOT, free_port, running
+from tests.waiting import wait_until
 
 PAGE = (ROOT / "docs" / "howto" / "into-a-table.md").read_text()
 

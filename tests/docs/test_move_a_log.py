@@ -10,7 +10,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from tests.system.daemon import ROOT, free_port, running, wait_until
+from tests.system.daemon import ROOT, free_port, running
+from tests.waiting import wait_until
 from walflow.cli import app
 
 PAGE = ROOT / "docs" / "howto" / "move-a-log.md"

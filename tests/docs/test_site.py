@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.docs.browser import WIDTH, Browser
-from tests.system.daemon import PATIENCE, ROOT
+from tests.system.daemon import ROOT
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.nightly
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.faults.namespace import SmallDisk
 from tests.faults.strace import Tracer, injections, options
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE
 
 EDGE: Final = 8192  # bytes: the cursor lies below it, and is written in place
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 
 import pytest
 
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE
 
 LINE: Final = re.compile(r"(?:(\d+) +)?(?:<\.\.\. )?(\w+)(?:\(| resumed>)(.*)")
 # whatever changes a disk, by any of its names

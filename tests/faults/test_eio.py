@@ -12,7 +12,8 @@ from tests.faults.lives import Nursery, Script, counts, points, some
 from tests.faults.strace import Tracer, injections, needs_strace, options
 from tests.faults.test_kill_at_syscall import IN_A_ROW, LANED, SCRIPTS
 from tests.late import late
-from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
+from tests.system.daemon import Client, Daemon, echo_flow, running
+from tests.waiting import PATIENCE
 
 pytestmark = needs_strace
 

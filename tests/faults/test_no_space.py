@@ -16,7 +16,8 @@ from tests.faults.shortage import ENDED_BY_DELETION, KINDS, NoBytes, NoInodes, O
 from tests.faults.strace import needs_strace
 from tests.flows.builder import ANY_PORT, OUT, flow_of, json_only, lines, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin, Connection, values
-from tests.system.daemon import PATIENCE, Client, Daemon, running
+from tests.system.daemon import Client, Daemon, running
+from tests.waiting import PATIENCE
 from walflow.wal.format import SLOT, unpack_slot
 
 RESUMES = 2.0  # seconds

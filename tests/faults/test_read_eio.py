@@ -9,8 +9,9 @@ import pytest
 
 from tests.faults.strace import Tracer, injections, needs_strace, options
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import WALFLOW, Client, Daemon, free_port, running, wait_until
+from tests.system.daemon import WALFLOW, Client, Daemon, free_port, running
 from tests.system.test_lanes import Peer, ids, lanes_to
+from tests.waiting import wait_until
 
 pytestmark = needs_strace
 

@@ -10,8 +10,9 @@ from threading import Thread
 import pytest
 
 from tests.faults.strace import Tracer, injections, needs_strace, options
-from tests.system.daemon import PATIENCE, Client, free_port, wait_until
+from tests.system.daemon import Client, free_port
 from tests.system.test_reload import echo, echoes, ids, started
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.nightly]
 

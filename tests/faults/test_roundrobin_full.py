@@ -8,7 +8,8 @@ import pytest
 
 from tests.faults.namespace import SmallDisk, needs_namespace
 from tests.flows.builder import TCP, flow_of, lines_out, pipeline
-from tests.system.daemon import Client, running, wait_until
+from tests.system.daemon import Client, running
+from tests.waiting import wait_until
 
 pytestmark = [needs_namespace, pytest.mark.nightly]
 

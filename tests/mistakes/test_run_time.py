@@ -11,7 +11,8 @@ import pytest
 from demo.server import free_port
 from tests.flows.builder import ANY_PORT, LOG, OUT, flow_of, json_only, lines_in, lines_out, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import WALFLOW, Client, running, wait_until
+from tests.system.daemon import WALFLOW, Client, running
+from tests.waiting import wait_until
 
 DEAD = lines_out("file", path="dead.jsonl", mode="append")
 TCP = lines_in("tcp_server", url=ANY_PORT)

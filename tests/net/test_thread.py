@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.waiting import PATIENCE
 from walflow.net import on_thread
 from walflow.runtime.loop import LoopScheduler
-
-PATIENCE = 100.0
 
 
 @pytest.fixture

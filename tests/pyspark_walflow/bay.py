@@ -1,7 +1,6 @@
 """A daemon whose results go into a file, as a user would run it: tcp_server -> spark -> file."""
 
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +9,8 @@ from pyspark_walflow.client import Client
 from pyspark_walflow.wire import FrameKind
 from tests.flows.builder import lines_out
 from tests.pyspark_walflow.lake import Lake
-from tests.system.daemon import PATIENCE, Daemon
+from tests.system.daemon import Daemon
+from tests.waiting import wait_until
 
 
 class Bay(Lake):
@@ -35,26 +35,20 @@ class Bay(Lake):
     def lines(self, count: int) -> list[str]:
         """So many at least, as soon as they are there."""
         file = self._folder / "rows.json"
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            found = file.read_text().splitlines() if file.exists() else []
-            if len(found) >= count:
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"{count} lines were to come, {len(found)} did: {self.daemon.raw[-20:]}")
+        wait_until(lambda: len(file.read_text().splitlines()) >= count, lambda: self.daemon.raw[-20:])
+        return file.read_text().splitlines()
 
     def values(self, count: int) -> list[object]:
         return [json.loads(line) for line in self.lines(count)]
 
     def said(self, event: str, count: int = 0) -> list[dict[str, object]]:
         """What its log says of that since its last start; waits for so many lines."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = [line for line in self.daemon.lines if line.get("event") == event]
-            if len(found) >= count:
-                return found
-            assert time.monotonic() < deadline, f"{event!r} was said {len(found)} times: {self.daemon.raw[-20:]}"
-            time.sleep(0.02)
+
+        def found() -> list[dict[str, object]]:
+            return [line for line in self.daemon.lines if line.get("event") == event]
+
+        wait_until(lambda: len(found()) >= count, lambda: (event, self.daemon.raw[-20:]))
+        return found()
 
     def batches(self, event: str, count: int) -> list[object]:
         """Of which it says that."""

@@ -11,7 +11,8 @@ from pyspark_walflow.client import Client, Endpoint, integer
 from pyspark_walflow.wire import FrameKind, WireKey
 from tests.flows.builder import flow_of, lines_in
 from tests.pyspark_walflow.logs import Given, write
-from tests.system.daemon import PATIENCE, Client as Sender, Daemon, free_port
+from tests.system.daemon import Client as Sender, Daemon, free_port
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

@@ -19,7 +19,7 @@ from tests.pyspark_walflow.conftest import NewLake
 from tests.pyspark_walflow.lake import Lake, ids, numbered
 from tests.pyspark_walflow.logs import INGEST_NS, Given, whole
 from tests.pyspark_walflow.queries import batch, failure, into_memory, rows, running, stream
-from tests.system.daemon import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 

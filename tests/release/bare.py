@@ -20,8 +20,9 @@ from textwrap import fill
 from typing import Final
 
 from release import debian, tree, wheels
-from tests.release.machine import Machine, until
+from tests.release.machine import Machine
 from tests.system.daemon import ROOT
+from tests.waiting import wait_until
 
 PAGE: Final = ROOT / "docs" / "howto" / "bare-debian.md"
 NEW: Final = "0.1.0"
@@ -257,7 +258,7 @@ class _sending:
 
     def _two_hundred(self) -> None:
         begin = self._number()
-        until(lambda: self._number() >= begin + 200)
+        wait_until(lambda: self._number() >= begin + 200)
 
     def _number(self) -> int:
         try:

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Final, Self
 
 from release import image, tree
 from tests.release import machine, pythons
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 ECHO: Final = """
 import socket
@@ -113,10 +112,9 @@ class Engine:
         return self.run("inspect", "--format", "{{.State.Health.Status}}", "one").strip()
 
     def until(self, health: str) -> None:
-        end = time.monotonic() + PATIENCE
-        while self.health() != health:
-            assert time.monotonic() < end, f"it does not become {health}: {self._try('logs', 'one')}"
-            time.sleep(0.1)
+        wait_until(
+            lambda: self.health() == health, lambda: f"it does not become {health}: {self._try('logs', 'one')}"
+        )
 
     def inside(self, *command: str) -> tuple[int, str]:
         """The exit code of a command in the container, and what it prints."""

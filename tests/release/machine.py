@@ -3,14 +3,14 @@
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from release import debian
-from tests.system.daemon import PATIENCE, ROOT
+from tests.system.daemon import ROOT
+from tests.waiting import wait_until
 
 ROOTS: Final = ROOT / ".venv" / "bare"  # where .venv goes, they go
 CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -97,13 +97,6 @@ def _run(*command: str) -> None:
     subprocess.run(command, env=os.environ | ENVIRONMENT, capture_output=True, check=True, timeout=1200)
 
 
-def until(happened: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not happened():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.1)
-
-
 class Machine:
     """`with Machine(folder) as machine:` boots one, and halts it at the end."""
 
@@ -124,7 +117,7 @@ class Machine:
                 stdout=console,
                 stderr=console,
             )
-        until(lambda: self.run("systemctl is-system-running --wait").strip() in ("running", "degraded"))
+        wait_until(lambda: self.run("systemctl is-system-running --wait").strip() in ("running", "degraded"))
         return self
 
     def __exit__(

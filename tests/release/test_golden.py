@@ -5,7 +5,6 @@ import re
 import shutil
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.release.golden.make import EVENTS, FLOW, KEPT, lines, send, until_written
-from tests.system.daemon import PATIENCE, ROOT, running
+from tests.system.daemon import ROOT, running
+from tests.waiting import PATIENCE, wait_until
 
 GOLDEN = FLOW.parent
 LEFT = sorted(f"{path.parent.name}/{path.name}" for path in GOLDEN.glob("*.*.*/*") if path.is_dir())
@@ -66,8 +66,7 @@ def test_every_later_version_goes_on_from_it(left: str, workdir: Path) -> None:
     with peer(workdir / "peer.sock") as away, running(FLOW, workdir) as daemon:
         send(daemon.port(), EVENTS + 1, EVENTS + 1)
         until_written(workdir, EVENTS + 1)
-        while not away.has(lines(1, EVENTS + 1)):
-            time.sleep(0.01)
+        wait_until(lambda: away.has(lines(1, EVENTS + 1)))
         assert daemon.terminate() == 0
     assert away.taken == lines(1, EVENTS + 1)
     written = (workdir / "out.log").read_bytes()

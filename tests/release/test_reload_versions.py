@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from release import tree, wheels
-from tests.system.daemon import PATIENCE, Daemon
+from tests.system.daemon import Daemon
 from tests.system.test_reload import Reloaded, more
 from tests.system.test_reload_kills import Doors, ended_well
+from tests.waiting import PATIENCE
 
 CHANGES = 4  # 20 were made by hand
 VERSIONS = ("7.8.9", "7.9.0")

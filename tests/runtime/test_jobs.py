@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from tests.waiting import PATIENCE
 from walflow.disk import RealDisk
 from walflow.metrics import Metrics
 from walflow.net import on_thread
 from walflow.runtime.jobs import CALLS, LONG, LongJobs
 from walflow.runtime.loop import LoopScheduler
-
-PATIENCE = 100.0  # seconds until what must come is missing
 
 
 class HangingDisk(RealDisk):

@@ -28,8 +28,8 @@ from tests.simulation.mqtt_broker import (
     publish,
     read_packet,
 )
+from tests.waiting import PATIENCE
 
-PATIENCE: Final = 100.0
 EXPIRY: Final = bytes([5, 0x11, 0, 0, 1, 0])
 TWO_UNDER_WAY: Final = bytes([8, 0x11, 0, 0, 1, 0, 0x21, 0, 2])
 

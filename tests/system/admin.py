@@ -9,7 +9,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.system.daemon import PATIENCE, Daemon
+from tests.system.daemon import Daemon
+from tests.waiting import PATIENCE
 
 LOOPBACK = "127.0.0.1:0"
 

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.flows.builder import OUT, PASSED, TCP, flow_of, plain
-from tests.system.process import PATIENCE, ROOT, Process
+from tests.system.process import ROOT, Process
+from tests.waiting import PATIENCE
 
-__all__ = ["PATIENCE", "ROOT"]  # process's, for those that import them with a Daemon
+__all__ = ["ROOT"]  # process's, for those that import it with a Daemon
 
 WALFLOW = [sys.executable, "-m", "walflow"]
 
@@ -170,22 +171,6 @@ class Client:
 
     def close(self) -> None:
         self.socket.close()
-
-
-def wait_until(true: Callable[[], object], what: str = "") -> None:
-    """Looks until `true` holds, a hundred times a second: for what nobody announces, as a file that grows. A file
-    that `true` reads need not be there yet."""
-    deadline = time.monotonic() + PATIENCE
-    while not _holds(true):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
-def _holds(true: Callable[[], object]) -> object:
-    try:
-        return true()
-    except FileNotFoundError:
-        return False
 
 
 def contents(directory: Path) -> Iterator[bytes]:

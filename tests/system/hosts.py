@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.system.admin import Admin
 from tests.system.daemon import ROOT, Client, Daemon
 from tests.system.process import session_of
+from tests.waiting import wait_until
 
 FLOW = ROOT / "flows" / "spark" / "hosts.troy"
 PATIENCE = 300.0  # a session and its first batch take ten seconds, or a hundred where others want the processors too
@@ -59,11 +60,12 @@ def written(directory: Path) -> list[tuple[tuple[str, str], int]]:
 
 
 def until(condition: Callable[[], object], daemon: Daemon, patience: float = PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, daemon.raw[-20:]
-        assert daemon.process.poll() is None, daemon.raw[-20:]
-        time.sleep(0.02)
+    def holds() -> object:
+        done = condition()
+        assert done or daemon.process.poll() is None, daemon.raw[-20:]
+        return done
+
+    wait_until(holds, lambda: daemon.raw[-20:], patience=patience)
 
 
 def said(daemon: Daemon, event: str) -> list[dict[str, object]]:
@@ -86,10 +88,7 @@ def gone(pid: int) -> bool:
 
 
 def wait_gone(pid: int) -> None:
-    deadline = time.monotonic() + 30
-    while not gone(pid):
-        assert time.monotonic() < deadline, session_of(pid)
-        time.sleep(0.02)
+    wait_until(lambda: gone(pid), lambda: session_of(pid))
 
 
 def batches(daemon: Daemon) -> int:

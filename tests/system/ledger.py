@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE
 
 OUTSTANDING = 400  # lines sent and not echoed, per client
 

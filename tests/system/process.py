@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from tests.system.warm import popen
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 100.0  # seconds until what must come is missing; nothing passes by being quick
 
 
 class Process:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE
 
 
 class Lines:

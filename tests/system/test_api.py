@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, Client, echo_flow, running
+from tests.system.daemon import Client, echo_flow, running
+from tests.waiting import PATIENCE
 
 TOKEN = {"Authorization": "Bearer s3cret"}
 LOG = "/v1/flows/server/connectors/log"

@@ -15,9 +15,10 @@ import pytest
 
 from tests.flows.builder import flow_of, lines, lines_in
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running
+from tests.system.daemon import ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_tls import TlsClient, refused, server_flow
 from tests.system.warm import ran
+from tests.waiting import PATIENCE
 
 MANY = 1000
 ALLOWED = 64 << 20  # bytes above idle

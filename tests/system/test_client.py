@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import ROOT, Daemon, free_port, running, wait_until
+from tests.system.daemon import ROOT, Daemon, free_port, running
 from tests.system.relay import Relay
+from tests.waiting import wait_until
 
 FLOWS = ROOT / "flows" / "echo"
 KILLS = 30

@@ -5,7 +5,6 @@ second:  tcp_server -> qos::wal on disk -> echo, and qos::dedupe by the stamp ->
 """
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +13,9 @@ from random import Random
 import pytest
 
 from tests.flows.builder import AT_ONCE, TCP, flow_of, lines, lines_out, pipeline
-from tests.system.daemon import PATIENCE, Daemon
+from tests.system.daemon import Daemon
 from tests.system.relay import Relay
+from tests.waiting import wait_until
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
 from walflow.event import Block, Frames, StreamId
@@ -102,10 +102,7 @@ class Pair:
 
     def wait_for(self, count: int) -> None:
         """So many ids are in the file."""
-        deadline = time.monotonic() + PATIENCE
-        while len(set(self.written())) < count:
-            assert time.monotonic() < deadline, f"{len(set(self.written()))} ids of {count} came"
-            time.sleep(0.005)
+        wait_until(lambda: len(set(self.written())) >= count, lambda: f"{len(set(self.written()))} of {count} ids")
 
     def close(self) -> None:
         for daemon in (self.first, self.second):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import TCP, flow_of, lines, plain
-from tests.system.daemon import PATIENCE, Client, running
+from tests.system.daemon import Client, running
+from tests.waiting import PATIENCE
 
 EVENTS = 2500
 BUDGET = 4 * 65536

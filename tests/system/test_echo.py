@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import Client, Daemon, echo_flow, running, wait_until
+from tests.system.daemon import Client, Daemon, echo_flow, running
+from tests.waiting import wait_until
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])

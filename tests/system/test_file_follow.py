@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, ROOT, Daemon, running, wait_until
+from tests.system.daemon import ROOT, Daemon, running
+from tests.waiting import PATIENCE, wait_until
 
 FLOW = (ROOT / "flows" / "doors" / "follow.troy").read_text()
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.late import late
-from tests.system.daemon import Daemon, echo_flow, running, wait_until
+from tests.system.daemon import Daemon, echo_flow, running
 from tests.system.ledger import Sender, load
+from tests.waiting import wait_until
 
 CLIENTS = 3
 THEIRS = b"theirs "

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.flows.builder import LOG, OUT, flow_of, lines_in
-from tests.system.daemon import running, wait_until
+from tests.system.daemon import running
+from tests.waiting import wait_until
 
 FLOW = flow_of("read -> log -> out", read=lines_in("file", path="in.json", mode="read"), log=LOG, out=OUT)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import OUT, flow_of, lines_in, plain
-from tests.system.daemon import Daemon, running, wait_until
+from tests.system.daemon import Daemon, running
+from tests.waiting import wait_until
 
 FLOW = flow_of(
     "lines -> log -> out",

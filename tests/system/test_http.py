@@ -16,8 +16,9 @@ import pytest
 
 from tests.flows.builder import ANY_PORT, flow_of, plain
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, free_port, running, wait_until
+from tests.system.daemon import ROOT, WALFLOW, Daemon, free_port, running
 from tests.system.warm import ran
+from tests.waiting import PATIENCE, wait_until
 
 KILLS = 5
 SENDERS = 6

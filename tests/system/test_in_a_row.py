@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import OUT, flow_of, pipeline, plain
-from tests.system.daemon import running, wait_until
+from tests.system.daemon import running
+from tests.waiting import wait_until
 from walflow.codecs import JSON
 from walflow.delivery.tag import Tags
 from walflow.event import Block, Frames, StreamId

@@ -10,7 +10,8 @@ import pytest
 
 from tests.flows.builder import lines_out
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, ROOT, Client, echo_flow, running, wait_until
+from tests.system.daemon import ROOT, Client, echo_flow, running
+from tests.waiting import PATIENCE, wait_until
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])

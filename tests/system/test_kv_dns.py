@@ -13,7 +13,8 @@ import dns.rrset
 import pytest
 
 from demo.server import free_port, write_flow
-from tests.system.daemon import ROOT, Daemon, running, wait_until
+from tests.system.daemon import ROOT, Daemon, running
+from tests.waiting import wait_until
 
 DOORS = ROOT / "flows" / "doors"
 

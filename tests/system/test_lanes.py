@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.flows.builder import ANY_PORT, OUT, flow_of, lines_in, lines_out, plain
-from tests.system.daemon import PATIENCE, Client, Daemon, free_port, running, wait_until
+from tests.system.daemon import Client, Daemon, free_port, running
+from tests.waiting import PATIENCE, wait_until
 
 BLOCK = 10
 

@@ -15,7 +15,8 @@ import dns.rrset
 import pytest
 
 from tests.flows.builder import TCP, flow_of, json_only, lines_in, lines_out, pipeline, plain
-from tests.system.daemon import PATIENCE, running
+from tests.system.daemon import running
+from tests.waiting import PATIENCE
 
 ASKS = """
     define script ask script {script}; event end;

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tests.flows.builder import TCP, flow_of, plain
 from tests.system.admin import Admin
-from tests.system.daemon import Client, Daemon, running, wait_until
+from tests.system.daemon import Client, Daemon, running
+from tests.waiting import wait_until
 
 MEND = """
 use std::string;

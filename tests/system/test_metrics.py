@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from demo.server import write_flow
-from tests.system.daemon import PATIENCE, ROOT, running
+from tests.system.daemon import ROOT, running
+from tests.waiting import PATIENCE
 from walflow.codecs import make
 
 

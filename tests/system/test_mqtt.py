@@ -15,7 +15,8 @@ from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
-from tests.system.daemon import PATIENCE, ROOT, Daemon, running
+from tests.system.daemon import ROOT, Daemon, running
+from tests.waiting import PATIENCE
 
 KILLS = 4
 LINES = 50  # of one mosquitto_pub

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import ROOT, running, wait_until
+from tests.system.daemon import ROOT, running
 from tests.system.test_follow_once import FLOW
+from tests.waiting import wait_until
 
 HOWTO = (ROOT / "docs" / "howto" / "follow-log-files.md").read_text()
 SOURCE = 'codec = "json", preprocessors = ["separate"], config = {"path": "in/*.log"'

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, echo_flow, running
+from tests.system.daemon import echo_flow, running
+from tests.waiting import PATIENCE
 
 CLIENTS = 49
 LINE = b'{"pad":"' + b"x" * 989 + b'"}\n'

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, Daemon, free_port, running, wait_until
+from tests.system.daemon import Daemon, free_port, running
 from tests.system.test_http import curl, door, ids_in
+from tests.waiting import PATIENCE, wait_until
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 CONFIG = """

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.flows.builder import ANY_PORT, AT_ONCE, flow_of, lines_in, lines_out, pipeline
-from tests.system.daemon import PATIENCE, running, wait_until
+from tests.system.daemon import running
+from tests.waiting import PATIENCE, wait_until
 
 LIMITS = """
   into out, here

@@ -22,8 +22,9 @@ from websockets.sync.server import ServerConnection, serve
 from tests.flows.builder import ANY_PORT, flow_of, json_only, lines_in, lines_out, pipeline, plain
 from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, WALFLOW, Client, Daemon, running, wait_until
+from tests.system.daemon import WALFLOW, Client, Daemon, running
 from tests.system.test_kv_dns import name_server
+from tests.waiting import PATIENCE, wait_until
 
 
 class Server:

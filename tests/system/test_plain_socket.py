@@ -11,7 +11,8 @@ import pytest
 
 from pyspark_walflow.client import Client, Endpoint, integer
 from pyspark_walflow.wire import FrameKind, WireKey
-from tests.system.daemon import PATIENCE, ROOT, Daemon, free_port, running
+from tests.system.daemon import ROOT, Daemon, free_port, running
+from tests.waiting import PATIENCE
 
 FLOW = ROOT / "flows" / "spark" / "socket.troy"
 LINES = 20_000

@@ -22,7 +22,8 @@ from bench.postgres_peer import PostgresPeer, running_postgres
 from tests.connectors.pgbouncer import needs_pgbouncer, pooled
 from tests.connectors.postgres import needs_postgres
 from tests.flows.builder import TCP, flow_of, lines_out, plain
-from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, running, wait_until
+from tests.system.daemon import ROOT, Client, Daemon, running
+from tests.waiting import PATIENCE, wait_until
 from walflow.exit_codes import EX_USAGE
 
 pytestmark = [needs_postgres, pytest.mark.test]

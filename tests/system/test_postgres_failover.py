@@ -12,9 +12,10 @@ import pytest
 
 from bench.postgres_peer import USER, PostgresPeer, running_postgres
 from tests.connectors.postgres import needs_postgres
-from tests.system.daemon import ROOT, WALFLOW, running, wait_until
+from tests.system.daemon import ROOT, WALFLOW, running
 from tests.system.test_postgres import Wire, deliver, flow_in, rows, stored
 from tests.system.warm import said
+from tests.waiting import wait_until
 
 pytestmark = [needs_postgres, pytest.mark.nightly]
 

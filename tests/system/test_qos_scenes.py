@@ -13,7 +13,8 @@ import pytest
 from demo.listener_process import ListenerProcess, Printed, lives
 from demo.server import write_flow
 from tests.system import test_ws
-from tests.system.daemon import ROOT, Daemon, running, wait_until
+from tests.system.daemon import ROOT, Daemon, running
+from tests.waiting import wait_until
 
 wscat = test_ws.wscat  # the fixture
 

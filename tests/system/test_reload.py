@@ -26,8 +26,9 @@ from tests.flows.builder import AT_ONCE, LOG, OUT, flow_of, lines, lines_in, lin
 from tests.system import ledger
 from tests.system.admin import Admin
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, free_port, running, wait_until
+from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, free_port, running
 from tests.system.warm import ran, said as printed
+from tests.waiting import PATIENCE, wait_until
 from walflow.runtime.handover.channel import SocketChannel
 from walflow.runtime.handover.reload import Reload
 

@@ -18,9 +18,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.flows.builder import LOG, OUT, flow_of, lines, lines_in, plain
-from tests.system.daemon import PATIENCE, Daemon, free_port, wait_until
+from tests.system.daemon import Daemon, free_port
 from tests.system.test_http import Sender
 from tests.system.test_reload import Reloaded, connected, ids, more
+from tests.waiting import PATIENCE, wait_until
 
 KILLS = 8  # 30 were made by hand
 RELOADS = 10

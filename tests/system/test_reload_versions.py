@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from tests.system.daemon import Client, free_port, wait_until
+from tests.system.daemon import Client, free_port
 from tests.system.test_reload import echo, started
+from tests.waiting import wait_until
 from walflow.admin.document import Status
 from walflow.admin.nodes import RunningNodes
 from walflow.runtime.handover.messages import ConnectionMessages, DescriptorMessage, FirstMessage, Said

@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.flows.builder import AT_ONCE, flow_of, lines, pipeline, plain
-from tests.system.daemon import PATIENCE, free_port, running, wait_until
+from tests.system.daemon import free_port, running
+from tests.waiting import PATIENCE, wait_until
 
 FLYING = 20
 BOUND = 200

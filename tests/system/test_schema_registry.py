@@ -10,7 +10,8 @@ from demo.server import write_flow
 from tests.connectors.kafka_world import cluster, put
 from tests.connectors.registry_stub import registry
 from tests.connectors.test_schema_registry import NAME, schema, wire
-from tests.system.daemon import ROOT, running, wait_until
+from tests.system.daemon import ROOT, running
+from tests.waiting import wait_until
 
 
 @pytest.mark.nightly

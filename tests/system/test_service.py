@@ -17,8 +17,9 @@ import pytest
 
 from tests.flows.builder import TCP, flow_of, json_only, plain, unready
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, echo_flow, free_port, running
+from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, echo_flow, free_port, running
 from tests.system.warm import ran
+from tests.waiting import PATIENCE
 from walflow.admin.catalogue import of_connectors, of_operators
 from walflow.metrics import CORE, exposed
 

@@ -12,8 +12,9 @@ import pytest
 
 from tests.flows.builder import TCP, flow_of, lines, lines_out, plain
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running, wait_until
+from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running
 from tests.system.warm import said
+from tests.waiting import wait_until
 from walflow.disk import RealDisk
 from walflow.frontier import KeptFrontiers
 

@@ -9,7 +9,8 @@ import pytest
 from tests.flows.builder import lines
 from tests.system import warm
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, WALFLOW, Client, echo_flow, running
+from tests.system.daemon import WALFLOW, Client, echo_flow, running
+from tests.waiting import PATIENCE
 
 
 def holding(port: int, seconds: int = 1_000_000) -> str:

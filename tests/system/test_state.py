@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.flows.builder import AT_ONCE, LOG, TCP, flow_of, json_only, lines, pipeline
-from tests.system.daemon import PATIENCE, Client, free_port, running, wait_until
+from tests.system.daemon import Client, free_port, running
+from tests.waiting import PATIENCE, wait_until
 
 EVENTS = 600
 COUNT = """

@@ -14,9 +14,10 @@ from websockets.sync.client import connect
 
 from tests.flows.builder import ANY_PORT, LOG, flow_of, plain
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, Client, Daemon, echo_flow, running
+from tests.system.daemon import Client, Daemon, echo_flow, running
 from tests.system.test_standstill import holding
 from tests.system.test_tls import server_flow
+from tests.waiting import PATIENCE
 
 SECONDS = 3  # of every deadline here
 NANOS = SECONDS * 1_000_000_000

@@ -12,7 +12,8 @@ import pytest
 from bench.peers import modules_of, started
 from bench.unpacked import RSYSLOG, absent, environment, program
 from demo.server import free_port, write_flow
-from tests.system.daemon import ROOT, contents, running, wait_until
+from tests.system.daemon import ROOT, contents, running
+from tests.waiting import wait_until
 
 DOORS = ROOT / "flows" / "doors"
 MESSAGES = [f"message {number} [x] caf\xe9" for number in range(200)]

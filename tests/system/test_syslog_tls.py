@@ -10,8 +10,9 @@ import pytest
 
 from demo.server import free_port, write_flow
 from tests.system.certificates import Authority
-from tests.system.daemon import ROOT, contents, running, wait_until
+from tests.system.daemon import ROOT, contents, running
 from tests.system.syslog_daemons import Rsyslog, SyslogNg, syslog_daemon
+from tests.waiting import wait_until
 
 MESSAGES = 100
 ABSENT = Rsyslog().absent() or SyslogNg().absent()

@@ -14,8 +14,9 @@ from typing import Any
 
 from tests.flows.builder import TCP, flow_of, pipeline, plain
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Client, Daemon, running
+from tests.system.daemon import ROOT, WALFLOW, Client, Daemon, running
 from tests.system.warm import popen
+from tests.waiting import PATIENCE
 
 FLOW = flow_of(
     "tcp -> log -> halve -> gone",

@@ -12,9 +12,10 @@ import pytest
 
 from tests.late import late
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, Client, Daemon, echo_flow, running, wait_until
+from tests.system.daemon import ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_client import flow_of
 from tests.system.warm import ran
+from tests.waiting import PATIENCE, wait_until
 
 CANARY = "canary-5ec12e7"
 

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.flows.builder import TCP, flow_of, lines_out, plain
-from tests.system.daemon import Client, Daemon, running, wait_until
+from tests.system.daemon import Client, Daemon, running
+from tests.waiting import wait_until
 
 
 def flow_in(directory: Path, *more: str, **nodes: str) -> Path:

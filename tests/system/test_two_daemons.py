@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import Client, echo_flow, running, wait_until
+from tests.system.daemon import Client, echo_flow, running
+from tests.waiting import wait_until
 from walflow.exit_codes import EX_IOERR, EX_TEMPFAIL
 
 

@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 
 from tests.system.admin import LOOPBACK, Admin
-from tests.system.daemon import ROOT, Daemon, running, wait_until
+from tests.system.daemon import ROOT, Daemon, running
+from tests.waiting import wait_until
 
 FLOW = ROOT / "flows" / "windows" / "per-host.troy"
 HOWTO = (ROOT / "docs" / "howto" / "count-per-host.md").read_text(encoding="utf-8")

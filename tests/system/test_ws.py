@@ -18,9 +18,10 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
 from tests.system.certificates import Authority
-from tests.system.daemon import PATIENCE, ROOT, running
+from tests.system.daemon import ROOT, running
 from tests.system.test_client import flow_of
 from tests.system.warm import ran
+from tests.waiting import PATIENCE, wait_until
 
 TOKEN = "s3cr3t-t0k3n"
 
@@ -390,11 +391,8 @@ def test_a_client_of_ours_and_a_server_of_ours_with_all_that_there_is(tmp_path: 
             client.wait_for("breaker triggered")
             with running(server, tmp_path) as second:
                 client.wait_for("connected")
-                deadline = time.monotonic() + PATIENCE
                 out = tmp_path / "ws_out.log"
-                while not out.exists() or len(set(out.read_bytes().splitlines())) < len(lines):
-                    assert time.monotonic() < deadline, client.raw[-5:]
-                    time.sleep(0.05)
+                wait_until(lambda: len(set(out.read_bytes().splitlines())) >= len(lines), lambda: client.raw[-5:])
                 time.sleep(1.5)  # of silence: the pings are answered
                 client.drained()
                 assert second.terminate() == 0

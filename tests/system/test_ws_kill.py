@@ -12,10 +12,11 @@ import pytest
 from websockets.frames import Frame, Opcode
 from websockets.protocol import CLIENT, SERVER, Protocol
 
-from tests.system.daemon import PATIENCE, Daemon, running, wait_until
+from tests.system.daemon import Daemon, running
 from tests.system.listener import Listener
 from tests.system.relay import Relay, _read
 from tests.system.test_client import flow_of
+from tests.waiting import PATIENCE, wait_until
 
 INTERVAL = 200_000  # ns
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, ROOT
+from tests.system.daemon import ROOT
+from tests.waiting import PATIENCE
 
 NVIM = shutil.which("nvim")
 FLOW = """\

@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from connectors.kafka import KafkaProducer
 from connectors.kafka.producer_run import KafkaProducerRun
-from tests.connectors.kafka_world import PATIENCE, QUIET, cluster
+from tests.connectors.kafka_world import QUIET, cluster
+from tests.waiting import PATIENCE
 from walflow import Inlet, Outlet
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import VirtualScheduler

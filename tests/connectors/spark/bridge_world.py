@@ -15,11 +15,11 @@ from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, LostPositions
 from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import FrameKind, WireKey
+from tests.waiting import PATIENCE
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow_kernel import log_records
 
-PATIENCE = 100.0
 TOKEN = "a token that is long enough"
 T = TypeVar("T")
 

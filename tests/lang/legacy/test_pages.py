@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.daemon import PATIENCE, ROOT, WALFLOW, Daemon, contents, free_port, wait_until
+from tests.system.daemon import ROOT, WALFLOW, Daemon, contents, free_port
 from tests.system.listener import Listener
 from tests.system.warm import ran
+from tests.waiting import PATIENCE, wait_until
 
 PAGES = ROOT / "flows" / "legacy"
 PRINTED = Path(__file__).parent / "printed"

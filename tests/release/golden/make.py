@@ -10,11 +10,11 @@ import shutil
 import socket
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Final
 
 from tests.system.daemon import running
+from tests.waiting import wait_until
 
 FLOW: Final = Path(__file__).with_name("main.troy")
 EVENTS: Final = 40
@@ -32,8 +32,7 @@ def send(port: int, first: int, last: int) -> None:
 
 def until_written(workdir: Path, count: int) -> None:
     out = workdir / "out.log"
-    while not out.exists() or out.read_bytes().count(b"\n") < count:
-        time.sleep(0.01)
+    wait_until(lambda: out.read_bytes().count(b"\n") >= count)
 
 
 def make(workdir: Path, ending: str) -> None:

@@ -13,13 +13,13 @@ import pytest
 
 from connectors.spark.config import SparkConfig
 from connectors.spark.job.driver import Driver
+from tests.waiting import until
 from walflow.net import Address
 from walflow.testing import Fatal, MemoryOutlet, VirtualScheduler
 
 pytestmark = pytest.mark.test  # uvloop starts the interpreter, which tests/tiers.py does not see
 
 FAKE = Path(__file__).with_name("fake_python.py")
-PATIENCE = 100.0
 
 
 def config(tmp_path: Path, **more: object) -> SparkConfig:
@@ -49,12 +49,11 @@ async def supervised(config: SparkConfig, out: MemoryOutlet) -> AsyncIterator["a
 
 
 async def logged(out: MemoryOutlet, event: str, times: int = 1) -> list[dict[str, object]]:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            found = [dict(entry) for entry in out.logged if entry["event"] == event]
-            if len(found) >= times:
-                return found
-            await asyncio.sleep(0.01)
+    def found() -> list[dict[str, object]]:
+        return [dict(entry) for entry in out.logged if entry["event"] == event]
+
+    await until(lambda: len(found()) >= times)
+    return found()
 
 
 def exists(pid: int) -> bool:
@@ -65,12 +64,11 @@ def exists(pid: int) -> bool:
 
 
 async def child_of(out: MemoryOutlet) -> int:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            for entry in out.logged:
-                if str(entry.get("line", "")).startswith("child "):
-                    return int(str(entry["line"]).split()[1])
-            await asyncio.sleep(0.01)
+    def told() -> list[str]:
+        return [str(entry["line"]) for entry in out.logged if str(entry.get("line", "")).startswith("child ")]
+
+    await until(told)
+    return int(told()[0].split()[1])
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pyspark_walflow.client import Client
 from pyspark_walflow.wire import Code, RequestRefused
 from tests.connectors.spark.results.results_world import rows_of
 from tests.pyspark_walflow.bay import Bay, publish, stage
-from tests.system.daemon import PATIENCE
+from tests.waiting import PATIENCE
 
 SMALL = '"chunk_size": 65536, "max_chunks": 4'
 

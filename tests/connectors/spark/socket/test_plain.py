@@ -17,10 +17,9 @@ from connectors.spark.socket.plain import PlainPort
 from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from tests.connectors.spark.socket.test_lines import add, block
+from tests.waiting import PATIENCE
 from walflow.testing import MemoryOutlet, VirtualScheduler
 from walflow.wal import Log, LogOptions
-
-PATIENCE = 100.0
 
 
 class World:
