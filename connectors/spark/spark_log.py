@@ -44,7 +44,7 @@ class SparkLog:
         if out.flow is not None:
             log.trail.runs(*out.flow, log.durable)
         self._look_seconds = LOOK if admission is None else min(LOOK, admission.seconds / 2)
-        self.ranges = LogRanges(log, self.served.durable_end, out)
+        self.ranges = LogRanges(log, self.served.durable_end, out, self._checkpoints.acked)
         measured = measure(log, inlet, _Unread(log, inlet))
 
         def committed(commit: Commit) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
@@ -53,10 +53,13 @@ class RangePlan(NamedTuple):
 
 
 class LogRanges:
-    def __init__(self, log: Log, durable_end: DurableEnd, half: Half) -> None:
+    """`acked` is called when the log has lost events: it counts them as acked."""
+
+    def __init__(self, log: Log, durable_end: DurableEnd, half: Half, acked: Callable[[], None]) -> None:
         self._log = log
         self._durable_end = durable_end
         self._half = half
+        self._acked = acked
         self._extract = RangeReader(log)
         self._arrivals = Arrivals(log.budget)
         self._locating = asyncio.Lock()  # two at a time would read the same
@@ -244,10 +247,13 @@ class LogRanges:
 
     def tell_gaps(self) -> None:
         """Logs damage to the operator: damaged events are kept in quarantine/ and will not be sent."""
-        for gap in self._log.gaps[self._told :]:
+        gaps = self._log.gaps
+        for gap in gaps[self._told :]:
             self._quarantined.value += gap.last - gap.first + 1
             self._half.log.error("quarantined", found=str(gap))
-        self._told = len(self._log.gaps)
+        if self._told < len(gaps):
+            self._told = len(gaps)
+            self._acked()  # so that a restart does not find and count them again, and their space comes back
 
 
 def _divided(

@@ -62,7 +62,7 @@ def test_records_say_when_they_arrived(tmp_path: Path) -> None:
 def test_what_is_acked_is_forgotten(tmp_path: Path) -> None:
     """Also if no client ever asks for a time."""
     log = Log(LogOptions(str(tmp_path / "log")))
-    ranges = LogRanges(log, DurableEnd(log), MemoryOutlet(VirtualScheduler()))
+    ranges = LogRanges(log, DurableEnd(log), MemoryOutlet(VirtualScheduler()), lambda: None)
     for position in range(1, 6):
         log.append(b"", b"x" * 900_000, 1, 7)
         commit = log.commit()
@@ -90,7 +90,7 @@ async def test_records_that_are_there_and_cannot_be_opened_end_the_process(tmp_p
     put(log, b"one")
     scheduler = VirtualScheduler()
     half = MemoryOutlet(scheduler)
-    ranges = LogRanges(log, DurableEnd(log), half)
+    ranges = LogRanges(log, DurableEnd(log), half, lambda: None)
     for operation in ("open", "read"):
         disk.fault = lambda what, path, operation=operation: errno.EIO if what == operation else None  # type: ignore[misc]
         with pytest.raises(RequestRefused, match="the disk cannot read it at byte 0") as refused:
