@@ -136,7 +136,7 @@ async def refusing(*payloads: bytes) -> AsyncIterator[StubBroker]:
 
 
 async def test_while_the_broker_takes_nothing_for_now_all_waits_in_order_and_the_breaker_is_triggered() -> None:
-    async with refusing(b"1", b"2") as stub, publishing(stub.port, qos=1) as inlet:
+    async with refusing(b"1", b"2", b"3") as stub, publishing(stub.port, qos=1) as inlet:
         inlet.give(inlet.block(b"1\n2\n3\n"))
         await until(lambda: "Quota exceeded" in str(inlet.breaker))
         stub.refuses.clear()

@@ -21,6 +21,7 @@ from tests.waiting import PATIENCE
 __all__ = ["ROOT"]  # process's, for those that import it with a Daemon
 
 WALFLOW = [sys.executable, "-m", "walflow"]
+PATIENT = ["--drain-seconds", str(PATIENCE)]  # where a drain has an end, it comes to it, however starved
 
 
 class Daemon(Process):
@@ -40,7 +41,7 @@ class Daemon(Process):
         stdin: int = subprocess.DEVNULL,
     ) -> None:
         command = command or [*prefix, *WALFLOW, "run"]
-        command = [*command, str(flow), "--workdir", str(workdir), "--admin", admin, *options]
+        command = [*command, str(flow), "--workdir", str(workdir), "--admin", admin, *PATIENT, *options]
         super().__init__(command, environment=environment, stdin=stdin, descriptors=descriptors)
         self.lines: list[dict[str, object]] = []
         self.raw: list[str] = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import itertools
 import json
 import os
 import re
@@ -370,35 +371,39 @@ def test_datagrams_wait_in_the_socket(tmp_path: Path) -> None:
 
 
 def test_datagrams_that_the_kernel_drops_meanwhile_are_counted(tmp_path: Path) -> None:
-    """Each is there, or counted by one of the two processes. The next one is held while none reads the socket."""
-    port, sent, held = free_port(), 0, ""
+    """Each is there, or counted by one of the two processes. The next one is held while none reads the socket: it may
+    read before it is held, then it is done again."""
+    port, sent = free_port(), itertools.count()
     udp = plain("udp_server", url=f"127.0.0.1:{port}", receive_buffer=4096).replace(
         " with ", ' with codec = "json", '
     )
     with started(tmp_path, flow_of("udp -> log -> out", udp=udp, log=LOG, out=OUT)) as daemon:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.connect(("127.0.0.1", port))
-            asked = daemon.asks()
-            after = daemon.next_pid()
-            while asked.poll() is None:
-                if not held and daemon.said("draining"):
-                    os.kill(after, signal.SIGSTOP)
-                    held = "as the old one stops"
-                elif held == "as the old one stops" and daemon.said("stopped"):
-                    held = "while none reads"
-                elif held == "while none reads":
-                    os.kill(after, signal.SIGCONT)
-                    held = "no more"
-                for _ in range(20):
-                    sender.send(b'{"id":"%d","pad":"%s"}' % (sent, b"x" * 500))
-                    sent += 1
-                time.sleep(0.001)
-        said = asked.communicate()[0]
-        daemon.daemon.wait_for("took over its socket")
+            wait_until(lambda: "datagrams were dropped" in reloaded_while_held(daemon, sender, sent))
         daemon.ends()
     lost = sum(int(str(line.get("datagrams", 0))) for line in daemon.daemon.lines if line["event"] == DROPPED)
-    assert len(ids(tmp_path)) + lost == sent
-    assert "datagrams were dropped" in said
+    assert len(ids(tmp_path)) + lost == next(sent)
+
+
+def reloaded_while_held(daemon: Reloaded, sender: socket.socket, numbers: Iterator[int]) -> str:
+    """What the reload prints."""
+    asked, held = daemon.asks(), ""
+    after, draining, stopped = daemon.next_pid(), daemon.said("draining"), daemon.said("stopped")
+    while asked.poll() is None:
+        if not held and daemon.said("draining") > draining:
+            os.kill(after, signal.SIGSTOP)
+            held = "as the old one stops"
+        elif held == "as the old one stops" and daemon.said("stopped") > stopped:
+            held = "while none reads"
+        elif held == "while none reads":
+            os.kill(after, signal.SIGCONT)
+            held = "no more"
+        for _ in range(20):
+            sender.send(b'{"id":"%d","pad":"%s"}' % (next(numbers), b"x" * 500))
+        time.sleep(0.001)
+    assert asked.wait() == 0
+    return asked.communicate()[0]
 
 
 def test_a_unix_socket_keeps_its_file_and_its_clients(tmp_path: Path) -> None:
