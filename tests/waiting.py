@@ -7,28 +7,31 @@ after so many seconds at the earliest.
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 PATIENCE: Final = 100.0  # seconds until what must come is missing; nothing passes by being quick
 LOOK: Final = float(os.environ.get("LOOK", "0"))
+What = str | Callable[[], object]
 
 
-def wait_until(
-    true: Callable[[], object], what: str | Callable[[], object] = "", *, patience: float = PATIENCE
-) -> None:
+def wait_until(true: Callable[[], object], what: What = "", *, patience: float = PATIENCE) -> None:
     """A file that `true` reads need not be there yet. `what` is missing otherwise, in words."""
-    deadline = time.monotonic() + patience
-    while not _holds(true):
-        assert time.monotonic() < deadline, what() if callable(what) else what
+    for _ in _looks(true, what, patience):
         time.sleep(max(0.01, LOOK))
 
 
-async def until(true: Callable[[], object]) -> None:
-    """For what happens in the kernel, on a thread or in another process."""
-    async with asyncio.timeout(PATIENCE):
-        while not _holds(true):  # noqa: ASYNC110  # nothing tells the loop of it
-            await asyncio.sleep(max(0.001, LOOK))
+async def until(true: Callable[[], object], what: What = "", *, patience: float = PATIENCE) -> None:
+    """The same, for what happens in the kernel, on a thread or in another process while the loop runs."""
+    for _ in _looks(true, what, patience):
+        await asyncio.sleep(max(0.001, LOOK))
+
+
+def _looks(true: Callable[[], object], what: What, patience: float) -> Iterator[None]:
+    deadline = time.monotonic() + patience
+    while not _holds(true):
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        yield
 
 
 def _holds(true: Callable[[], object]) -> object:

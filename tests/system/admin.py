@@ -3,14 +3,13 @@
 import http.client
 import json
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.system.daemon import Daemon
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 LOOPBACK = "127.0.0.1:0"
 
@@ -57,10 +56,7 @@ class Admin:
 
     def until(self, true: Callable[["Admin"], bool]) -> None:
         """Asks again and again, for what is asked changes by itself."""
-        deadline = time.monotonic() + PATIENCE
-        while not true(self):
-            assert time.monotonic() < deadline, self.get("/status") if self.answers() else "nobody answers"
-            time.sleep(0.01)
+        wait_until(lambda: true(self), lambda: self.get("/status") if self.answers() else "nobody answers")
 
     def until_ready(self) -> None:
         self.until(lambda admin: admin.get("/readyz")[0] == 200)

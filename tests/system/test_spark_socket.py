@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,10 @@ import pytest
 
 from tests.system.daemon import ROOT, Daemon, free_port, running
 from tests.system.process import Process
+from tests.waiting import PATIENCE, wait_until
 
 FLOW = ROOT / "flows" / "spark" / "socket.troy"
 JOB = ROOT / "flows" / "jobs" / "socket_wordcount.py"
-PATIENCE = 120.0
 QUIET = (
     "--master local[2] --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 "
     "--conf spark.driver.bindAddress=127.0.0.1 pyspark-shell"
@@ -47,11 +46,10 @@ class Wordcount(Process):
         self._reader.start()
 
     def until(self, expected: Counter[str]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while self.counts != expected:
-            assert self.process.poll() is None, self.said[-40:]
-            assert time.monotonic() < deadline, (self.counts, expected, self.said[-40:])
-            time.sleep(0.05)
+        wait_until(
+            lambda: self.counts == expected or not self.alive(), lambda: (self.counts, expected, self.said[-40:])
+        )
+        assert self.counts == expected, self.said[-40:]
 
     def _closed(self) -> None:
         self._reader.join(PATIENCE)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from pyspark_walflow import wire
 from pyspark_walflow.client import Client, Endpoint, LostPositions
 from pyspark_walflow.local_files import FilePart
 from pyspark_walflow.wire import FrameKind, WireKey
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 from walflow.runtime.loop import LoopScheduler
 from walflow.testing import MemoryInlet, MemoryOutlet, VirtualScheduler
 from walflow_kernel import log_records
@@ -62,10 +61,7 @@ class World:
         return [entry["code"] for entry in self.said("refused")]
 
     async def until(self, happened: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not happened():
-            assert time.monotonic() < deadline, self.outlet.logged
-            await asyncio.sleep(0.001)
+        await until(happened, lambda: self.outlet.logged)
 
     async def give(self, *lines: bytes) -> None:
         """A block of them, durable when it returns."""

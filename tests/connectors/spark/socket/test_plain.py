@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from connectors.spark.socket.plain import PlainPort
 from connectors.spark.spark_log import ServedLog
 from pyspark_walflow.wire import PREFACE
 from tests.connectors.spark.socket.test_lines import add, block
-from tests.waiting import PATIENCE
+from tests.waiting import until
 from walflow.testing import MemoryOutlet, VirtualScheduler
 from walflow.wal import Log, LogOptions
 
@@ -45,11 +44,7 @@ class World:
         return [dict(entry) for entry in self.outlet.logged if entry["event"] == event]
 
     async def until(self, happened: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not happened():
-            assert time.monotonic() < deadline, self.outlet.logged
-            self.outlet.scheduler.run()
-            await asyncio.sleep(0.001)
+        await until(happened, lambda: self.outlet.logged)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
