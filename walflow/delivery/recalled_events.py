@@ -32,7 +32,7 @@ class Recalling:
 
     @property
     def needed(self) -> bool:
-        return bool(self._wanted) and self._log.recovery.backlog > 0
+        return bool(self._wanted and self._log.recovery.backlog)
 
     def read(self) -> None:
         """Blocks: for a thread. Raises DiskFull, ReadFailed and FailStop."""
