@@ -1,6 +1,7 @@
 """What a log tells a source of its events that were not delivered."""
 
 import errno
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,11 @@ import pytest
 from tests.wal.tools import checkpoint, commit
 from walflow import Block, Frames, Recalled, Receipt, StreamId
 from walflow.codecs import JSON
-from walflow.delivery.recalled_events import recall
+from walflow.delivery.recalled_events import Recalling, recall
 from walflow.delivery.tag import Tags
-from walflow.errors import FailStop
+from walflow.errors import DiskFull, FailStop
 from walflow.framing import LINES
-from walflow.testing import SimulatedDisk
+from walflow.testing import Fatal, MemoryInlet, MemoryOutlet, SimulatedDisk, VirtualScheduler
 from walflow.wal import Log, LogOptions
 
 WANTED = {"f::http": ("http_server", "key")}
@@ -86,3 +87,49 @@ def test_what_a_power_cut_may_still_take_is_not_told() -> None:
     assert list(recall(log, WANTED)["f::http"]) == [Recalled("safe", 1, 5)]
     assert len(disk._fds) == before
     log.abandon()
+
+
+def asked(wanted: Mapping[str, tuple[str, str]] = WANTED) -> MemoryInlet:
+    inlet = MemoryInlet(VirtualScheduler())
+    inlet.upstream = inlet.upstream._replace(recalled_by=wanted)
+    return inlet
+
+
+def test_it_is_needed_where_a_source_asks_and_events_are_left(tmp_path: Path) -> None:
+    log = Log(LogOptions(str(tmp_path / "log"), 1 << 20))
+    assert not Recalling(log, asked()).needed
+    position = put(log, "a")
+    log = reopened(log)
+    assert Recalling(log, asked()).needed
+    assert not Recalling(log, asked({})).needed
+    log.ack(position, position)
+    checkpoint(log)
+    log = reopened(log)
+    assert not Recalling(log, asked()).needed
+    log.close()
+
+
+def test_each_source_is_told_what_was_read(tmp_path: Path) -> None:
+    log = Log(LogOptions(str(tmp_path / "log"), 1 << 20))
+    put(log, "a")
+    put(log, "b", source="f::other")
+    inlet, out = asked({**WANTED, "f::other": ("http_server", "key")}), MemoryOutlet(VirtualScheduler())
+    recalling = Recalling(log, inlet)
+    recalling.read()
+    recalling.tell(out, None)
+    told = {source: list(events) for source, events in inlet.remembered.items()}
+    assert told == {"f::http": [Recalled("a", 1, 5)], "f::other": [Recalled("b", 1, 5)]}
+    assert not out.logged
+    log.close()
+
+
+def test_what_was_not_read_is_said(tmp_path: Path) -> None:
+    """A file that no descriptor is left for is read by no one now; a disk that has failed ends the process."""
+    log = Log(LogOptions(str(tmp_path / "log"), 1 << 20))
+    inlet, out = asked(), MemoryOutlet(VirtualScheduler())
+    Recalling(log, inlet).tell(out, DiskFull("no descriptor is left"))
+    assert [line["event"] for line in out.logged] == ["not recalled for its sources"]
+    assert not inlet.remembered
+    with pytest.raises(Fatal):
+        Recalling(log, inlet).tell(out, FailStop("the disk"))
+    log.close()
