@@ -114,8 +114,7 @@ def test_empty_lines(tmp_path: Path, loop: str, preprocessors: Sequence[str], da
     ids=["fragments", "messages", "pongs"],
 )
 def test_small_frames(tmp_path: Path, loop: str, data: bytes) -> None:
-    flow, brief = echo_flow(tmp_path, "ws_server"), ["--drain-seconds", "1"]  # nobody answers its Close
-    with running(flow, tmp_path, "--loop", loop, *brief) as daemon:
+    with running(echo_flow(tmp_path, "ws_server"), tmp_path, "--loop", loop) as daemon:
         port = daemon.port()
         with connect(f"ws://127.0.0.1:{port}", compression=None) as good:
 

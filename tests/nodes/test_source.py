@@ -163,6 +163,30 @@ def test_one_of_all_that_have_much_has_its_turn() -> None:
     assert [block.stream for block in taker.blocks] == [stream.id for stream in streams] * 3
 
 
+def test_once_its_scheduler_is_over_nobody_waits_for_a_turn() -> None:
+    """What was sent may still be settled."""
+    taker, world = Taker(), World()
+    out = world.source(taker)
+    out.stream({}).feed(b"1\n" * (2 * TURN_EVENTS))
+    out.end_turns()
+    world.scheduler.run()
+    assert sum(block.frames.count for block in taker.blocks) == TURN_EVENTS
+    assert not out.quiet
+    taker.ack_all()
+    assert out.quiet
+
+
+def test_a_turn_in_which_the_run_ends_is_the_last() -> None:
+    world = World()
+    out = world.source(Taker())
+    made: list[int] = []
+    out.next_turn(out.end_turns)
+    out.next_turn(lambda: made.append(1))
+    world.scheduler.run()
+    assert made == []
+    assert out.quiet
+
+
 def test_what_was_read_comes_though_the_window_is_full() -> None:
     """As it did before there were turns: a drain waits for all of it."""
     taker, world = Taker(), World()

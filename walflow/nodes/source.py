@@ -336,7 +336,11 @@ class RunOutlet(RunHalf, SendWindow):
         if self._streams.resume():
             self.ask_again()
 
+    def end_turns(self) -> None:
+        """Its scheduler calls nothing any more, so nobody waits for a turn. What was sent may still be settled."""
+        self._turns.end()
+
     def end(self) -> None:
         self.over = True
-        self._turns.end()
+        self.end_turns()
         self._streams.end()

@@ -36,6 +36,8 @@ class Turns:
         if self._void:
             return
         self._waiting[0]()  # it stays in the queue: a call that it adds is not the first
+        if self._void:
+            return
         self._waiting.popleft()
         if self._waiting:
             self._scheduler.call_soon(self._have)
@@ -53,4 +55,6 @@ class Turns:
             await self._may_read.wait()
 
     def end(self) -> None:
+        """No call is made any more, so none is waited for."""
         self._void = True
+        self._waiting.clear()

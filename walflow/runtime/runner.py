@@ -137,6 +137,7 @@ async def _run_once(
             metrics.forget(name, **labels, **own)
         nodes.sink.end("stopped")
         await scheduler.close()
+        outlet.end_turns()
         if not (finished or (DRAIN in nodes.source.gate.reasons and nodes.pushes)):
             nodes.source.end()  # else it waits for the outcome of its last events
 
