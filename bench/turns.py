@@ -1,5 +1,5 @@
-"""Measures the longest time in which a daemon answers nobody: while the backlog of a log goes to one sink, and at a
-start with an empty log. `python -m bench.turns`."""
+"""`python -m bench.turns` measures the longest time in which a daemon answers nobody: once while the backlog of a log
+goes to one sink, and once at a start with an empty log."""
 
 import http.client
 import signal

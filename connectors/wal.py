@@ -317,8 +317,8 @@ class RunningLog:
 
 
 async def _known(log: Log, inlet: Inlet, out: Outlet, *, arrivals: bool) -> Arriving | None:
-    """Before it takes events: what it has of those that its sources send again. None: no log and no file upstream
-    sends it what it may know, or nobody asks for `arrivals`."""
+    """Reads, before the log takes events, which ones it has of those that its sources may send again. Returns the
+    events of logs and files upstream: None without such sources, or without `arrivals`."""
     recalling, upstream = Recalling(log, inlet), inlet.upstream
     arriving = Arriving(log, inlet) if arrivals and (upstream.straight or upstream.straight_files) else None
     try:

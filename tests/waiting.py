@@ -1,7 +1,7 @@
-"""Waiting for what nobody announces: a file that grows, a process that ends, a thread that has come so far.
+"""How a test waits for what no event tells it: it looks again and again, until a file has grown, or a process ended.
 
-A test that only passes where it looks often tells on chance. `LOOK=0.15 make test` finds such tests: they look again
-after so many seconds at the earliest.
+A test that passes only because it looks often fails on a starved machine. `make test LOOK=0.15` finds it: each test
+then looks again after 0.15 s at the earliest.
 """
 
 import asyncio

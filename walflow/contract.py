@@ -424,8 +424,8 @@ class Upstream(NamedTuple):
     holding it. If only a try shows whether it can, it restores after a backoff, and triggers again when the try
     fails.
 
-    `recalled_by`: for a log, the sources of which it is the only sink, and `Traits.recalls` of each. `sources`: how
-    many there are.
+    `recalled_by`: for a log, the sources of which it is the only sink, by one way, and `Traits.recalls` of each.
+    `sources`: how many there are.
     """
 
     behind_log: bool = False
@@ -751,7 +751,7 @@ class Outlet(Half, Protocol):
 
     def recalled(self) -> Sequence[Recalled]:
         """For a source with `recalls`, once it may send: events of earlier runs that the log behind it still has, the
-        newest 64 MiB of it. Empty unless that log is its only sink."""
+        newest 64 MiB of it. Empty unless that log is its only sink and one way leads to it."""
         ...
 
     def backlog(self, count: Callable[[], int], waits_for: Callable[[], str] = ...) -> None:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,10 @@ def test_rotated_while_it_is_written_no_line_is_missing_or_comes_twice(directory
     assert Counter(numbers(directory)) == Counter(range(written))
 
 
+def is_longer(file: Path, size: int) -> bool:
+    return file.stat().st_size > size
+
+
 def inflated(daemon: Daemon) -> int:
     return sum(str(line.get("event")).endswith(".gz is read to its end") for line in [*daemon.lines])
 
@@ -153,8 +158,8 @@ def test_older_files_are_known_when_logrotate_has_compressed_them(directory: Pat
             wait_until(lambda: newest_is_there(directory))
             assert daemon.terminate() == 0
         for _ in range(2 if delay else 0):
-            size = (directory / "incoming" / "app.log").stat().st_size
-            wait_until(lambda size=size: (directory / "incoming" / "app.log").stat().st_size > size)  # type: ignore[misc]
+            newest = directory / "incoming" / "app.log"
+            wait_until(partial(is_longer, newest, newest.stat().st_size))
             rotate(directory, "create", "compress", *delay)
         (directory / "stop").touch()
         wait_until(lambda: (directory / "written").exists() and (directory / "written").read_text())

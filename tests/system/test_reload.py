@@ -401,7 +401,7 @@ def reloaded_while_held(daemon: Reloaded, sender: socket.socket, numbers: Iterat
             held = "no more"
         for _ in range(20):
             sender.send(b'{"id":"%d","pad":"%s"}' % (next(numbers), b"x" * 500))
-        time.sleep(0.001)
+        time.sleep(0.001)  # a steady stream, and not one that takes the processor
     assert asked.wait() == 0
     return asked.communicate()[0]
 

@@ -19,7 +19,7 @@ Wanted = Mapping[str, tuple[str, str]]
 
 
 class Recalling:
-    """Before the log takes events, so before the sources upstream may send any."""
+    """Tells the sources of a log what it has of theirs, before it takes events: so before they may send any."""
 
     def __init__(self, log: Log, inlet: Inlet) -> None:
         self._log = log
@@ -39,7 +39,7 @@ class Recalling:
         self._found = recall(self._log, self._wanted)
 
     def tell(self, out: Outlet, error: BaseException | None) -> None:
-        """The sources, unless there is an error of `read`. A disk that has failed ends the process."""
+        """Tells the sources what `read` has found, or logs its error. A disk that has failed ends the process."""
         if isinstance(error, FailStop):
             out.fatal(error)
         if error is not None:

@@ -337,7 +337,8 @@ class RunOutlet(RunHalf, SendWindow):
             self.ask_again()
 
     def end_turns(self) -> None:
-        """Its scheduler calls nothing any more, so nobody waits for a turn. What was sent may still be settled."""
+        """Call it once the scheduler of the run is closed: no turn comes any more, so it drops the calls that wait for
+        one. What the source has sent may still be settled."""
         self._turns.end()
 
     def end(self) -> None:

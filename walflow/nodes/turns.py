@@ -55,6 +55,6 @@ class Turns:
             await self._may_read.wait()
 
     def end(self) -> None:
-        """No call is made any more, so none is waited for."""
+        """Drops the calls that wait, and those that come."""
         self._void = True
         self._waiting.clear()
