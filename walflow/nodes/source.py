@@ -337,8 +337,8 @@ class RunOutlet(RunHalf, SendWindow):
             self.ask_again()
 
     def end_turns(self) -> None:
-        """Call it once the scheduler of the run is closed: no turn comes any more, so it drops the calls that wait for
-        one. What the source has sent may still be settled."""
+        """Drops the calls that wait for a turn: call it once the scheduler of the run is closed, and gives none. What
+        the source has sent may still be settled."""
         self._turns.end()
 
     def end(self) -> None:
