@@ -619,7 +619,8 @@ class LetterKeeper(Protocol):
 class LetterAnswer(NamedTuple):
     """`taken`: letters that this call has done something with, durably. The rest is how it stands now. `kept`: the
     letters. `going`: those that the sink gets again and has not settled. `delivered`, `rejected`: what became of
-    those that went, since the start. `refusal`: why nothing was done."""
+    those that went, since `run`: when these letters were taken up, ns since the epoch. `refusal`: why nothing was
+    done."""
 
     taken: int = 0
     kept: int = 0
@@ -627,6 +628,7 @@ class LetterAnswer(NamedTuple):
     delivered: int = 0
     rejected: int = 0
     refusal: str = ""
+    run: int = 0
 
 
 class LetterWay(Protocol):

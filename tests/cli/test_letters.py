@@ -1,15 +1,20 @@
 """`walflow letters` beside a daemon whose table refuses events."""
 
 import json
+import signal
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.flows.builder import TCP, flow_of, plain
 from tests.system.admin import Admin
-from tests.system.daemon import Client, Daemon, running
+from tests.system.daemon import WALFLOW, Client, Daemon, running
+from tests.system.process import Process
 from tests.system.test_letters import admin_of, flow_in, letters, rows
+from tests.waiting import PATIENCE, wait_until
 
 REASON = "events: CHECK constraint failed: typeof(amount) = 'integer' (SQLITE_CONSTRAINT_CHECK)"
 
@@ -119,6 +124,34 @@ def test_what_is_wrong_is_one_line_and_a_code(tmp_path: Path, daemon: Daemon) ->
     assert letters(tmp_path, "retry", "--number", "99", "--yes").stdout == "no letters\n"
 
 
+def test_what_another_run_counts_is_not_taken_for_an_outcome(tmp_path: Path, daemon: Daemon) -> None:
+    """The daemon is killed while letters are on their way, and the next one, which delivers them, counts from 0."""
+    admin = Admin(None, admin_of(tmp_path))
+    assert letters(tmp_path, "retry", "--number", "1", "--script", "mend.tremor", "--yes").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "out.db", isolation_level=None)) as table:
+        table.execute("BEGIN EXCLUSIVE")
+        retry = Process(
+            [*WALFLOW, "letters", "retry", "log", "--number", "2", "--script", "mend.tremor", "--yes"],
+            cwd=tmp_path,
+            environment={"WALFLOW_ADMIN": admin_of(tmp_path)},
+        )
+        try:
+            admin.until(lambda one: one.metrics()[("walflow_wal_letters_going", "log")] == 1)
+            retry.signal(signal.SIGSTOP)
+            daemon.kill()
+            table.execute("ROLLBACK")
+            with running(tmp_path / "flow.troy", tmp_path, admin=admin_of(tmp_path)) as second:
+                wait_until(lambda: len(rows(tmp_path)) == 3, "both letters are rows")
+                retry.signal(signal.SIGCONT)
+                said, error = retry.process.communicate(timeout=PATIENCE)
+                assert second.terminate() == 0
+        finally:
+            retry.close()
+    assert retry.wait() == 75
+    assert said.decode().splitlines() == ["1 letter of db to send again through mend.tremor"]
+    assert "`walflow letters list` says what came back" in error.decode()
+
+
 def test_a_daemon_must_know_who_asks(tmp_path: Path) -> None:
     """Who may only look may not send anything again."""
     flow = flow_in(tmp_path)
@@ -144,4 +177,5 @@ def test_of_another_log_nothing_is_sent(tmp_path: Path, daemon: Daemon) -> None:
         second.wait_for("ready")
         done = letters(tmp_path, "retry", "--yes")
         assert done.returncode == 69
-        assert "keeps no letters of db in log: it has another log, or the flow has no such sink now" in done.stderr
+        why = "it has another log, has not opened it yet, or its flow has no such sink now"
+        assert f"keeps no letters of db in log: {why}" in done.stderr

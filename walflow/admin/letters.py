@@ -1,4 +1,4 @@
-"""`/letters`: what the sinks of logs have rejected, and who sends it again or drops it. See docs/reference/api.md."""
+"""`/letters`: what the sinks of logs have rejected, and who sends it again or drops it."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Number = Annotated[int, msgspec.Meta(ge=1)]
 
 class LettersOf(msgspec.Struct):
     """Of one sink of a log. `path`: their directory. `overwrites`: an old event may replace a newer one there.
-    `kept`, `going`, `delivered`, `rejected`: as of `walflow.contract.LetterAnswer`."""
+    `kept`, `going`, `delivered`, `rejected`, `run`: as of `walflow.contract.LetterAnswer`."""
 
     log: str
     sink: str
@@ -30,6 +30,7 @@ class LettersOf(msgspec.Struct):
     going: int
     delivered: int
     rejected: int
+    run: int
 
 
 class LettersAnswer(msgspec.Struct):
@@ -41,6 +42,7 @@ class LettersAnswer(msgspec.Struct):
     delivered: int
     rejected: int
     refusal: str
+    run: int
 
 
 class LettersRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -110,4 +112,5 @@ class Letters:
                     state.going,
                     state.delivered,
                     state.rejected,
+                    state.run,
                 )

@@ -4,7 +4,7 @@ without one."""
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
 from walflow.admin.text import printable
-from walflow.cli.admin_client import AdminClient, AdminOption, TokenOption, answered, understood
+from walflow.cli.admin_client import AdminClient, AdminOption, NoAnswer, TokenOption, answered, understood
 from walflow.cli.flow_args import FlowArgs
 from walflow.cli.letters.chosen import Choice, Numbers, Reason, Sink, choice, directory, found
 from walflow.cli.wal.terminal import At, agreed, end, told
-from walflow.exit_codes import EX_FINDINGS, EX_UNAVAILABLE, EX_USAGE
+from walflow.exit_codes import EX_FINDINGS, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
     from walflow.admin.letters import LettersOf
@@ -66,7 +66,8 @@ def retry(
     The daemon must run, and know that it is you: --admin unix:/path, or --admin-token-file.
 
     Exit codes: 0 all were delivered, or nothing is to be done; 1 some stay letters; 2 wrong options; 69 no daemon
-    with this log answers; 74 there is no log.
+    with this log answers; 74 there is no log; 75 the daemon ended or began anew while they went, so how many were
+    delivered is not known.
     """
     from walflow.cli.letters.mend import Mender
 
@@ -85,11 +86,13 @@ def retry(
             _show_mended(str(path), chosen, mender)
         if not agreed(typer.echo, dry_run=dry_run, yes=yes):
             return
-        before = known
         stay = _send(client, str(path), chosen, upto, mender, sum(counts.values()))
-        after = _awaited(client, str(path), counts) if wait else _known(client, str(path), counts)
-    delivered = sum(after[name].delivered - before[name].delivered for name in counts)
-    rejected = sum(after[name].rejected - before[name].rejected for name in counts)
+        after = _outcome(client, str(path), known, wait=wait)
+    if after is None:
+        why = "the daemon ended or began anew meanwhile, so how many were delivered is not known"
+        raise end(f"{why}; `walflow letters list` says what came back", EX_TEMPFAIL)
+    delivered = sum(after[name].delivered - known[name].delivered for name in counts)
+    rejected = sum(after[name].rejected - known[name].rejected for name in counts)
     going = sum(one.going for one in after.values())
     parts = {"delivered": delivered, "rejected again": rejected, "on the way": going, "not mended": stay}
     typer.echo(", ".join(f"{count:,} {what}" for what, count in parts.items() if count) or "none was sent")
@@ -165,21 +168,26 @@ def _letters(path: str, chosen: Choice) -> "Iterator[SeenLetter]":
             yield one
 
 
-def _known(client: AdminClient, path: str, sinks: Collection[str]) -> "dict[str, LettersOf]":
+def _known(client: AdminClient, path: str, sinks: Collection[str]) -> "Mapping[str, LettersOf]":
     """What the daemon says of these sinks."""
     if not sinks:
         return {}
+    known = _told(client, path, sinks)
+    for sink in sinks:
+        if sink not in known:
+            what = f"the daemon at {client.endpoint} keeps no letters of {sink} in {path}"
+            why = "it has another log, has not opened it yet, or its flow has no such sink now"
+            raise end(f"{what}: {why}", EX_UNAVAILABLE)
+    return known
+
+
+def _told(client: AdminClient, path: str, sinks: Iterable[str]) -> "Mapping[str, LettersOf]":
+    """Of those of these sinks whose letters the daemon has."""
     from walflow.admin.letters import LettersOf
 
     told = {one.path: one for one in understood(client.ask("/letters"), list[LettersOf])}
-    known: dict[str, LettersOf] = {}
-    for sink in sinks:
-        where = os.path.realpath(directory(path, sink))
-        if where not in told:
-            why = f"the daemon at {client.endpoint} keeps no letters of {sink} in {path}"
-            raise end(f"{why}: it has another log, or the flow has no such sink now", EX_UNAVAILABLE)
-        known[sink] = told[where]
-    return known
+    places = {sink: os.path.realpath(directory(path, sink)) for sink in sinks}
+    return {sink: told[place] for sink, place in places.items() if place in told}
 
 
 def _check_overwrites(known: "Mapping[str, LettersOf]", *, overwrite: bool) -> None:
@@ -289,13 +297,22 @@ def _asked(client: AdminClient, path: str, batch: _Batch, do: str) -> int:
             return taken
 
 
-def _awaited(client: AdminClient, path: str, sinks: Counter[str]) -> "dict[str, LettersOf]":
-    """Once each that went has an outcome. Ctrl-C: as it is then."""
-    known = _known(client, path, sinks)
+def _outcome(
+    client: AdminClient, path: str, before: "Mapping[str, LettersOf]", *, wait: bool
+) -> "Mapping[str, LettersOf] | None":
+    """`wait`: once each that went has an outcome; Ctrl-C: as it is then. None: as of `_same_run`."""
     try:
-        while any(one.going for one in known.values()):
+        while (now := _same_run(client, path, before)) and wait and any(one.going for one in now.values()):
             time.sleep(LOOK)
-            known = _known(client, path, sinks)
+        return now
     except KeyboardInterrupt:
-        return _known(client, path, sinks)
-    return known
+        return _same_run(client, path, before)
+
+
+def _same_run(client: AdminClient, path: str, before: "Mapping[str, LettersOf]") -> "Mapping[str, LettersOf] | None":
+    """What the daemon says now. None: another run of it has these letters, and counts from 0, or none has."""
+    try:
+        now = _told(client, path, before)
+    except NoAnswer:
+        return None
+    return now if all(name in now and now[name].run == one.run for name, one in before.items()) else None

@@ -89,6 +89,7 @@ class LetterBox:
         self._stopped = False
         self._ages: Timer | None = None
         self._settled = self._rejected_again = 0
+        self._run = log.clock.wall_ns()
         self._failures = 0
         labels = {"sink": way.sink}
         self._kept = out.counter("wal_letters_kept_total", **labels)
@@ -181,9 +182,9 @@ class LetterBox:
     def state(self) -> LetterAnswer:
         store = self._store
         if store is None:
-            return LetterAnswer()
+            return LetterAnswer(run=self._run)
         again = self._rejected_again
-        return LetterAnswer(0, store.kept, store.going, max(0, self._settled - again), again)
+        return LetterAnswer(0, store.kept, store.going, max(0, self._settled - again), again, run=self._run)
 
     # what comes
 
