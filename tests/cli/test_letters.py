@@ -101,6 +101,7 @@ def test_where_no_daemon_has_them_they_are_dropped_without_one(tmp_path: Path, d
         assert other.terminate() == 0
     flow.write_text(before)
     with running(flow, tmp_path, admin=admin_of(tmp_path)) as again:
+        again.wait_for("ready")
         assert [json.loads(one)["number"] for one in letters(tmp_path, "export").stdout.splitlines()] == [3]
         done = letters(tmp_path, "drop", "--yes")
         assert (done.returncode, done.stdout) == (0, "1 letter of db to drop\n1 dropped\n"), "the daemon does it"

@@ -31,6 +31,7 @@ class Apart:
         config: str = '"lanes": "apart", "chunk_size": 65536, "max_chunks": 8',
         away: Sequence[str] = (),
         wall_ns: int | None = None,
+        settled: bool = True,
     ) -> None:
         self.world = World()
         self.scheduler = self.world.scheduler
@@ -58,7 +59,8 @@ class Apart:
         for name, sink in self.sinks.items():
             if name not in away:
                 sink.start()
-        self.settle()
+        if settled:
+            self.settle()
 
     def settle(self) -> None:
         self.scheduler.run()

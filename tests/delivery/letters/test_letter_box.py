@@ -11,7 +11,7 @@ from tests.delivery.test_lane_rejects import fails_the_first
 from tests.delivery.test_lanes import FAN
 from walflow.contract import LetterAnswer
 from walflow.delivery.letters import POSITION, Letter, LetterBox, directory_of
-from walflow.delivery.letters.box import BUSY, FOR_AGE, FOR_EVENTS
+from walflow.delivery.letters.box import BUSY, FOR_AGE, FOR_EVENTS, NOT_OPEN
 from walflow.delivery.letters.store import BY_HAND, FOR_THE_DISK
 from walflow.testing import MemoryDisk
 from walflow.wal.tools.inspect import look
@@ -284,6 +284,29 @@ def test_letters_of_an_earlier_run_are_there_once_the_disk_is_well(call: str, ti
     assert disk.ails == {call: 0}
     assert state(flow) == [1, 0, 0, 0]
     assert retry(flow, 1, 1)[:3] == (1, 0, 1)
+    flow.close()
+
+
+def test_a_request_waits_until_they_are_open() -> None:
+    """And is refused as long as the disk fails."""
+    disk = Ailing()
+    flow = Apart(FAN, SINKS, disk=disk)
+    flow.give(1, 2)
+    flow.ack("near")
+    reject(flow, 1, 2)
+    flow.close()
+    disk.ails = {"open": 1}
+    flow = Apart(FAN, SINKS, disk=disk, settled=False)
+    answers: list[LetterAnswer] = []
+    for refusal in (BUSY, NOT_OPEN):
+        box(flow).retry([(1, 1)], {}, answers.append)
+        box(flow).drop([(2, 2)], answers.append)
+        assert [(one.taken, one.refusal) for one in answers[-2:]] == [(0, refusal)] * 2
+        flow.settle()
+    flow.scheduler.advance(31.0)
+    flow.settle()
+    box(flow).drop([(2, 2)], answers.append)
+    assert answers[-1].taken == retry(flow, 1, 1).taken == 1
     flow.close()
 
 

@@ -115,7 +115,8 @@ def drop(
     A daemon that has them must know that it is you: --admin unix:/path, or --admin-token-file. Letters that none has
     (none runs, or its flow does not have the sink any more) are dropped at once.
 
-    Exit codes: 0; 69 no daemon with this log answers; 74 there is no log.
+    Exit codes: 0; 69 no daemon with this log answers; 74 there is no log; 75 a daemon that starts has
+    just taken them.
     """
     from walflow.delivery.letters import ranges_of
     from walflow.delivery.letters.outside import drop_letters

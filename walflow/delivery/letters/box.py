@@ -36,6 +36,7 @@ LOOKS: Final = 60.0  # seconds between two looks at how old letters are, at most
 OFTEN: Final = 0.1  # of `letters_age`
 OPENS_AGAIN: Final = Backoff(1.0, 30.0)
 BUSY: Final = "busy"
+NOT_OPEN: Final = "the letters cannot be opened: the daemon's log says why"
 TOO_LARGE: Final = "too large"
 FOR_EVENTS: Final = "letters_events"
 FOR_AGE: Final = "letters_age"
@@ -159,7 +160,7 @@ class LetterBox:
     ) -> None:
         store, sender = self._store, self._sender
         if store is None or sender is None:
-            done(self.state())
+            done(self._not_open())
             return
         most = min(GOING_BYTES, store.reserve // 2)
         if self._retry is not None or sender.bytes > most or self._stopped:
@@ -174,7 +175,10 @@ class LetterBox:
         self._retry.begin()
 
     def drop(self, ranges: Sequence[Range], done: Callable[[LetterAnswer], None]) -> None:
-        count = self._store.drop(ranges, BY_HAND) if self._store is not None else 0
+        if self._store is None:
+            done(self._not_open())
+            return
+        count = self._store.drop(ranges, BY_HAND)
         if count:
             self._out.log.info("letters dropped", sink=self._way.sink, events=count)
         done(self.state()._replace(taken=count))
@@ -185,6 +189,11 @@ class LetterBox:
             return LetterAnswer(run=self._run)
         again = self._rejected_again
         return LetterAnswer(0, store.kept, store.going, max(0, self._settled - again), again, run=self._run)
+
+    def _not_open(self) -> LetterAnswer:
+        """To a request: not that there are none, if there may be."""
+        refusal = NOT_OPEN if self._failures else BUSY
+        return self.state()._replace(refusal=refusal if self._opening else "")
 
     # what comes
 
