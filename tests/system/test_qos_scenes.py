@@ -156,8 +156,6 @@ def test_one_of_three_is_lost_at_a_thousand_events_a_second(tmp_path: Path, thre
     first, *others = three.all
     with running(three.flow(tmp_path, MS), tmp_path) as daemon:
         three.wait_for_more(three.all, 200)
-        counts = three.counts()
-        assert max(counts) - min(counts) <= 2 * READ_COUNT
         three.kill(first)
         alone = len(first.events())
         three.wait_for_more(others, 300)
