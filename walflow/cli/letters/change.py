@@ -66,8 +66,8 @@ def retry(
     The daemon must run, and know that it is you: --admin unix:/path, or --admin-token-file.
 
     Exit codes: 0 all were delivered, or nothing is to be done; 1 some stay letters; 2 wrong options; 69 no daemon
-    with this log answers; 74 there is no log; 75 the daemon ended or began anew while they went, so how many were
-    delivered is not known.
+    with this log answers; 74 there is no log; 75 all went, and the daemon ended or began anew before each had its
+    outcome, so how many were delivered is not known.
     """
     from walflow.cli.letters.mend import Mender
 
@@ -115,8 +115,7 @@ def drop(
     A daemon that has them must know that it is you: --admin unix:/path, or --admin-token-file. Letters that none has
     (none runs, or its flow does not have the sink any more) are dropped at once.
 
-    Exit codes: 0; 69 no daemon with this log answers; 74 there is no log; 75 a daemon that starts has
-    just taken them.
+    Exit codes: 0; 69 no daemon with this log answers; 74 there is no log; 75 a daemon began to use them meanwhile.
     """
     from walflow.delivery.letters import ranges_of
     from walflow.delivery.letters.outside import drop_letters
