@@ -13,6 +13,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
+from connectors.mqtt.limits import BrokerLimits
 from connectors.mqtt.settings import MqttAway, MqttConnector
 from walflow import Half
 from walflow.net import Contexts, connected_socket, on_thread
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT: Final = 10.0  # seconds, for each of: a connection with TLS, the broker's answer
 FAILURES: Final = 0x80  # reason codes from here on
+UNSPECIFIED: Final = 0x80
 MISC: Final = 1.0  # seconds between looks at the keepalive
 TURN: Final = 200  # messages that are read before others have their turn
 
@@ -86,10 +88,11 @@ class HoldingClient(Client):
 
 
 class MqttConnection:
-    """`received`: how many messages have come."""
+    """`limits`: what the broker said once it was open. `received`: how many messages have come."""
 
     def __init__(self, config: MqttConnector, half: Half, contexts: Contexts | None, client_id: str, *, clean: bool):
         self.present = False  # the broker has kept the session
+        self.limits = BrokerLimits()
         self.received = 0
         self.on_message: Callable[[MQTTMessage], None] = _nothing
         self._config = config
@@ -210,9 +213,11 @@ class MqttConnection:
     # called by paho, on the loop
 
     def _on_connect(
-        self, _client: Client, _data: object, flags: ConnectFlags, code: ReasonCode, _properties: Properties | None
+        self, _client: Client, _data: object, flags: ConnectFlags, code: ReasonCode, properties: Properties | None
     ) -> None:
         self.present = flags.session_present
+        if properties is not None:
+            self.limits = BrokerLimits.of(properties)
         if not self._answer.done():
             self._answer.set_result(code)
 
@@ -220,11 +225,15 @@ class MqttConnection:
         self,
         _client: Client,
         _data: object,
-        _flags: DisconnectFlags,
+        flags: DisconnectFlags,
         code: ReasonCode,
         _properties: Properties | None,
     ) -> None:
-        self._lose(f"the connection ended: {code}")
+        """paho calls all that breaks a connection an unspecified error."""
+        if flags.is_disconnect_packet_from_server:
+            self._lose(f"the broker ended the connection: {code}")
+        else:
+            self._lose("the connection broke" if code.value == UNSPECIFIED else f"the connection ended: {code}")
 
     def _on_message(self, _client: Client, _data: object, message: MQTTMessage) -> None:
         self.received += 1

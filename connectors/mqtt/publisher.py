@@ -25,14 +25,30 @@ class MqttPublisherKeys(MqttConnector):
     client_id: str = Field(
         default="", max_length=23, description="The name of the client. Default: the broker gives it one."
     )
-    max_unacked: int = Field(
-        default=100, ge=1, le=10_000, description="How many messages may be sent before the broker has acked them."
+    max_unacked: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        description="How many messages may be sent before the broker has acked them, unless it says that it takes "
+        "fewer. Default: 100; with version 3.1.1 and QoS 2, where a broker cannot say so: 1.",
     )
 
     @field_validator("topic")
     @classmethod
     def _is_topic(cls, topic: str) -> str:
         return check_topic(topic, wildcards=False)
+
+    @property
+    def most_unacked(self) -> int:
+        """mosquitto 2.0 answers a message of QoS 2 that is more than its max_inflight_messages, and drops it. With
+        version 5 it says that number; with 3.1.1 it cannot."""
+        if self.max_unacked is not None:
+            return self.max_unacked
+        return 1 if self._unsaid else 100
+
+    @property
+    def _unsaid(self) -> bool:
+        return self.version == "3.1.1" and self.qos > 1
 
     def guarantee(self, *, behind_log: bool) -> Guarantee:
         warnings = self.warnings()
@@ -49,6 +65,17 @@ class MqttPublisherKeys(MqttConnector):
                 "what the broker has not acked when walflow stops is lost: put a log upstream, which sends it again"
             )
             warnings.append(Risk("no-log", lost))
+        if self._unsaid and self.most_unacked > 1:
+            lost = (
+                f"with version 3.1.1 and QoS 2 a broker may answer messages that it drops, if max_unacked "
+                f"({self.most_unacked}) is more than it takes at once (mosquitto: max_inflight_messages, 20): leave "
+                "max_unacked out, or use version 5"
+            )
+            warnings.append(Risk("unconfirmed", lost))
+            return Guarantee(
+                sink="best effort: an event is acked when the broker has answered its message, which it may drop",
+                warnings=tuple(warnings),
+            )
         return Guarantee(
             sink=Lossless(
                 "an event is acked when the broker has answered its message "

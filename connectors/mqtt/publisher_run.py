@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Final, cast
 
 from paho.mqtt.client import Client
+from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
@@ -28,6 +29,7 @@ from walflow.net import (
 )
 
 KEYS: Final = ("topic", "retain", "content_type", "user_properties")
+IN_USE: Final = MQTTErrorCode.MQTT_ERR_QUEUE_SIZE  # paho has no bound but that of packet identifiers
 NEVER: Final = {
     0x87,
     0x90,
@@ -42,11 +44,16 @@ class BadMqttMeta(WalflowError):
     """`$mqtt_publisher` of an event has what no message can have."""
 
 
+class TooMuchForBroker(WalflowError):
+    """The broker would end the connection at this message."""
+
+
 class MqttPublisherRun(SinkPeer):
     def __init__(self, config: MqttPublisherKeys, inlet: Inlet) -> None:
         self._config = config
         self._inlet = inlet
         self._connection: MqttConnection | None = None
+        self._most = config.most_unacked  # under way at once
         self._waiting: deque[NumberedMessage] = deque()
         self._under_way: dict[int, NumberedMessage] = {}
         self._answered_early: set[int] = set()
@@ -84,9 +91,15 @@ class MqttPublisherRun(SinkPeer):
         """Runs one connection, and returns why it ended. Raises MqttAway."""
         connection = MqttConnection(self._config, self._inlet, contexts, self._config.client_id, clean=True)
         connection.client.on_publish = self._on_publish
-        connection.client.max_inflight_messages_set(self._config.max_unacked)
+        connection.client.max_inflight_messages_set(self._config.most_unacked)
         try:
             await connection.open()
+            limits = connection.limits
+            if self._config.qos > limits.qos:
+                raise MqttAway(f"the broker takes QoS {limits.qos} at most, and qos is {self._config.qos}")
+            if self._config.retain and not limits.retains:
+                raise MqttAway("the broker retains no messages, and retain is true")
+            self._most = min(self._config.most_unacked, limits.unacked)
             good()
             self._connection = connection
             self.sink.connected()
@@ -111,9 +124,9 @@ class MqttPublisherRun(SinkPeer):
             self._waiting.extend((sent, number) for number in range(sent.left))
             self._retries.came()
         while self._waiting and self._connection is not None and not self._retries.waits:
-            if len(self._under_way) >= self._config.max_unacked:
+            if len(self._under_way) >= self._most:
                 break
-            self._publish_one(self._connection.client, self._waiting.popleft())
+            self._publish_one(self._connection, self._waiting.popleft())
         return True
 
     def unfinished(self) -> Iterable[tuple[Block, int]]:
@@ -129,12 +142,18 @@ class MqttPublisherRun(SinkPeer):
     def stop_cause(self) -> NotConfirmed:
         return NotConfirmed("walflow has stopped")
 
-    def _publish_one(self, client: Client, message: NumberedMessage) -> None:
+    def _publish_one(self, connection: MqttConnection, message: NumberedMessage) -> None:
         sent, number = message
+        payload, qos = sent.messages[number], self._config.qos
         try:
             topic, retain, properties = self._parts(sent.meta(number))
-            info = client.publish(topic, sent.messages[number], self._config.qos, retain, properties)
-        except (BadMqttMeta, ValueError) as error:
+            refusal = connection.limits.refusal(topic, payload, qos, retain=retain, properties=properties)
+            if refusal:
+                raise TooMuchForBroker(refusal)
+            # a message that has no answer yet may have the next packet identifier: then it is the one behind it
+            while (info := connection.client.publish(topic, payload, qos, retain, properties)).rc == IN_USE:
+                ...
+        except (BadMqttMeta, TooMuchForBroker, ValueError) as error:
             self._outcome(message, (None, str(error)))
             return
         self._published.value += 1

@@ -115,6 +115,7 @@ class MqttSubscriberRun:
             self._up = True
             self._connected.value += 1
             self._out.log.info("subscribed", peer=str(config.address), session_kept=connection.present)
+            self._tell_session(connection.limits.session_s)
             self._out.on_ready(self._resending.pump)
             self._resending.pump()
             return await connection.until_lost()
@@ -124,6 +125,11 @@ class MqttSubscriberRun:
             self._up = False
             self._unacked.clear()  # the broker sends them again on the next connection, perhaps by other identifiers
             connection.close()
+
+    def _tell_session(self, seconds: int | None) -> None:
+        asked = self._config.session_expiry // 1_000_000_000
+        if seconds is not None and seconds < asked:
+            self._out.log.warning("shorter session", kept_seconds=seconds, asked_seconds=asked)
 
     async def _subscribe(self, connection: MqttConnection) -> None:
         """Raises MqttAway."""
@@ -149,6 +155,10 @@ class MqttSubscriberRun:
         for topic, code in zip(self._config.topics, codes, strict=False):
             if code.is_failure:
                 raise MqttAway(f"the broker refuses the subscription to {topic}: {code}")
+            if not code.value and qos:
+                raise MqttAway(f"the broker grants {topic} with QoS 0 only, and qos is {qos}: it would keep nothing")
+            if code.value < qos:
+                self._out.log.warning("lower QoS", topic=topic, granted=code.value, asked=qos)
 
     # what comes
 

@@ -4,17 +4,22 @@ import asyncio
 from typing import Final, cast
 
 NEVER: Final = 0x99  # the payload's format is invalid
+SESSION_EXPIRY: Final = 0x11
 FOR_NOW: Final = 0x97  # quota exceeded
 
 
 class StubBroker:
-    """Answers a message with `refuses` of its payload. `left`: messages that it takes before it leaves.
-    `refuses_all`: it answers so to each CONNECT."""
+    """Answers a message with `refuses` of its payload, and those of `silent` never. `left`: messages that it takes
+    before it leaves. `refuses_all`: it answers so to each CONNECT, with `says` as properties. `grants`: what it
+    answers to a subscription."""
 
     def __init__(self) -> None:
         self.refuses: dict[bytes, int] = {}
+        self.silent: set[bytes] = set()
         self.left = 1_000_000
         self.refuses_all = 0
+        self.says = b""
+        self.grants = 1
         self.holding = False
         self.taken: list[bytes] = []
         self.port = 0
@@ -75,7 +80,10 @@ class _Connection(asyncio.Protocol):
     def _answer(self, kind: int, body: bytes) -> None:
         broker = self._broker
         if kind == 1:
-            self.transport.write(bytes([0x20, 3, 0, broker.refuses_all, 0]))
+            said = bytes([0, broker.refuses_all, len(broker.says)]) + broker.says
+            self.transport.write(bytes([0x20, len(said)]) + said)
+        elif kind == 8:
+            self.transport.write(bytes([0x90, 4, *body[:2], 0, broker.grants]))
         elif kind == 3:
             if not broker.left:
                 broker.leave()
@@ -86,4 +94,5 @@ class _Connection(asyncio.Protocol):
             if not code:
                 broker.left -= 1
                 broker.taken.append(payload)
-            self.transport.write(bytes([0x40, 3, *body[after : after + 2], code]))
+            if payload not in broker.silent:
+                self.transport.write(bytes([0x40, 3, *body[after : after + 2], code]))

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
-from tests.connectors.mqtt_broker import FOR_NOW, StubBroker
+from tests.connectors.mqtt_broker import FOR_NOW, SESSION_EXPIRY, StubBroker
 from tests.connectors.started import started
 from tests.system.certificates import Authority
 from tests.waiting import PATIENCE, until
@@ -156,6 +156,95 @@ async def test_a_message_that_the_broker_never_takes_for_now_fails_alone_once_ot
         await until(lambda: len(b"".join(inlet.acked).split()) == len(given) - 1)
         assert [event for event, _ in inlet.failed] == [b"bad\n"]
         await until(lambda: inlet.breaker is None)
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+async def test_no_more_is_under_way_than_the_broker_takes(tmp_path: Path, version: str) -> None:
+    """Mosquitto refuses or, with 3.1.1, answers and drops what is more."""
+    lines = [b"%d" % number for number in range(300)]
+    with broker(tmp_path, "max_inflight_messages 3") as mosquitto:
+        mosquitto.keep("t")
+        async with publishing(mosquitto.port, version=version, qos=2) as inlet:
+            inlet.give(inlet.lines_of(*lines))
+            await until(lambda: inlet.acked)
+            assert inlet.counters["retried_messages_total"].value == 0
+        assert mosquitto.kept("t", len(lines)) == lines
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("own", [{}, {"content_type": "text/plain", "user_properties": {"a": ["1", "2"]}}])
+@pytest.mark.parametrize("qos", [0, 1])
+async def test_a_packet_that_is_too_large_for_the_broker_is_rejected_and_ends_no_connection(
+    tmp_path: Path, qos: int, own: dict[str, object]
+) -> None:
+    most = 1000
+    properties = 3 + len("text/plain") + 2 * (1 + 2 + 1 + 2 + 1) if own else 0
+    room = most - (1 + 2) - (2 + 1) - 2 * bool(qos) - (1 + properties)  # kind and length, topic, identifier
+    with broker(tmp_path, f"max_packet_size {most}") as mosquitto:
+        mosquitto.keep("t")
+        async with publishing(mosquitto.port, qos=qos) as inlet:
+            meta = {"mqtt_publisher": own}
+            inlet.give(*(inlet.block(b"x" * size + b"\n", meta=meta) for size in (room, room + 1)))
+            await until(lambda: len(inlet.settled) == 2)
+            assert inlet.acked == [b"x" * room + b"\n"]
+            assert [reason for _, reason in inlet.rejected] == [
+                "the message has 1,001 bytes, and the broker takes at most 1,000"
+            ]
+            assert "disconnected" not in inlet.lines
+        assert mosquitto.kept("t", 1) == [b"x" * room]
+
+
+@needs_mosquitto
+async def test_a_broker_that_retains_nothing_gets_nothing_to_retain(tmp_path: Path) -> None:
+    with broker(tmp_path, "retain_available false") as mosquitto:
+        async with publishing(mosquitto.port) as inlet:
+            retained = {"mqtt_publisher": {"retain": True}}
+            inlet.give(inlet.block(b"1\n", meta=retained), inlet.block(b"2\n"))
+            await until(lambda: len(inlet.settled) == 2)
+            assert inlet.rejected == [(b"1\n", "the broker retains no messages")]
+            assert inlet.acked == [b"2\n"]
+        async with publishing(mosquitto.port, retain=True) as inlet:
+            await until(lambda: inlet.breaker)
+            assert str(inlet.breaker) == "the broker retains no messages, and retain is true"
+
+
+@needs_mosquitto
+async def test_a_broker_with_less_qos_is_named(tmp_path: Path) -> None:
+    with broker(tmp_path, "max_qos 1") as mosquitto:
+        async with publishing(mosquitto.port, qos=2) as inlet:
+            await until(lambda: inlet.breaker)
+            assert str(inlet.breaker) == "the broker takes QoS 1 at most, and qos is 2"
+        async with subscribing(mosquitto.port, qos=2) as out:
+            await until(lambda: "subscribed" in out.lines)
+            assert "lower QoS" in out.lines
+
+
+async def test_a_subscription_without_answers_is_refused_and_a_shorter_session_told() -> None:
+    async with refusing() as stub:
+        stub.says = bytes([SESSION_EXPIRY]) + (60).to_bytes(4)
+        stub.grants = 0
+        async with subscribing(stub.port) as out:
+            assert "grants t with QoS 0 only" in str(out.logged[0]["reason"])
+            stub.grants = 1
+            await until(lambda: "shorter session" in out.lines)
+            assert out.logged[-1]["kept_seconds"] == 60
+
+
+@pytest.mark.nightly
+async def test_a_packet_identifier_that_still_waits_for_its_answer_is_not_given_again() -> None:
+    """There are 65,535, and one message waits while they go round."""
+    async with refusing() as stub, publishing(stub.port, qos=1) as inlet:
+        stub.silent = {b"first"}
+        inlet.give(inlet.block(b"first\n"))
+        lines = [b"%d" % number for number in range(66_000)]
+        inlet.give(inlet.lines_of(*lines))
+        await until(lambda: inlet.acked)
+        stub.silent.clear()
+        stub.leave()
+        await stub.listen()
+        await until(lambda: len(inlet.acked) == 2)
+        assert stub.taken == [b"first", *lines, b"first"]
 
 
 @needs_mosquitto
@@ -397,6 +486,9 @@ def test_topics_that_are_none(topic: str) -> None:
             ["the key_password stands in the flow file"],
         ),
         ({"qos": 0}, ["lost for good"]),
+        ({"qos": 2, "version": "3.1.1"}, []),
+        ({"qos": 2, "version": "3.1.1", "max_unacked": 2}, ["answer messages that it drops"]),
+        ({"qos": 2, "max_unacked": 2}, []),
     ],
 )
 def test_warnings(keys: dict[str, object], warns: list[str]) -> None:
