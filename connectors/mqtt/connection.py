@@ -5,7 +5,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -21,9 +21,12 @@ from walflow.net import Contexts, connected_socket, on_thread
 if TYPE_CHECKING:
     from paho.mqtt.client import SocketLike
 
+AnswerT = TypeVar("AnswerT")
 CONNECT: Final = 10.0  # seconds, for each of: a connection with TLS, the broker's answer
 FAILURES: Final = 0x80  # reason codes from here on
 UNSPECIFIED: Final = 0x80
+TAKEN_OVER: Final = 0x8E
+STEADY: Final = 10.0  # seconds after which a connection was good, also without a message
 MISC: Final = 1.0  # seconds between looks at the keepalive
 TURN: Final = 200  # messages that are read before others have their turn
 
@@ -93,6 +96,8 @@ class MqttConnection:
     def __init__(self, config: MqttConnector, half: Half, contexts: Contexts | None, client_id: str, *, clean: bool):
         self.present = False  # the broker has kept the session
         self.limits = BrokerLimits()
+        self.heard = False  # it took or sent a message
+        self._taken_over = False  # by another client of the same name
         self.received = 0
         self.on_message: Callable[[MQTTMessage], None] = _nothing
         self._config = config
@@ -149,16 +154,17 @@ class MqttConnection:
         self.client.on_socket_close = self._on_close
         if self.client.want_write():
             self._loop.add_writer(sock, self._writable)
-        self._lost.add_done_callback(lambda lost: self._answer.cancel())
-        try:
-            async with asyncio.timeout(CONNECT):
-                await asyncio.wait([self._answer])
-        except TimeoutError:
-            raise MqttAway(f"no answer within {CONNECT:g} s") from None
-        if self._answer.cancelled():
-            raise MqttAway(self._lost.result())
-        if self._answer.result().is_failure:
-            raise MqttAway(f"the broker refuses: {self._answer.result()}")
+        code = await self.until(self._answer, f"no answer within {CONNECT:g} s")
+        if code.is_failure:
+            raise MqttAway(f"the broker refuses: {code}")
+
+    async def until(self, answer: asyncio.Future[AnswerT], late: str) -> AnswerT:
+        """Raises MqttAway if the connection ends before, or if CONNECT is over: `late` says so."""
+        either: list[asyncio.Future[AnswerT] | asyncio.Future[str]] = [answer, self._lost]
+        await asyncio.wait(either, timeout=CONNECT, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        raise MqttAway(self._lost.result() if self._lost.done() else late)
 
     def _dial(self, properties: Properties | None) -> Client:
         address, keepalive = self._config.address, self._config.keepalive // 1_000_000_000
@@ -168,11 +174,15 @@ class MqttConnection:
             self.client.connect(address.host, address.port, keepalive)
         return self.client
 
-    async def until_lost(self) -> str:
-        """Returns why the connection ended."""
+    async def until_lost(self, fruitful: Callable[[], None]) -> str:
+        """Returns why the connection ended. Calls `fruitful` if the broker took or sent a message on it, or if it
+        stood for STEADY. Two clients of one name end each other's connections: what came between does not count."""
+        began = self._half.scheduler.awake()
         while not self._lost.done():
             self.client.loop_misc()
             await asyncio.wait([self._lost], timeout=MISC)
+        if (self.heard and not self._taken_over) or self._half.scheduler.awake() - began > STEADY:
+            fruitful()
         return self._lost.result()
 
     def close(self) -> None:
@@ -231,12 +241,15 @@ class MqttConnection:
     ) -> None:
         """paho calls all that breaks a connection an unspecified error."""
         if flags.is_disconnect_packet_from_server:
-            self._lose(f"the broker ended the connection: {code}")
+            self._taken_over = code.value == TAKEN_OVER
+            who = ": another client has the same client_id" if self._taken_over else ""
+            self._lose(f"the broker ended the connection: {code}{who}")
         else:
             self._lose("the connection broke" if code.value == UNSPECIFIED else f"the connection ended: {code}")
 
     def _on_message(self, _client: Client, _data: object, message: MQTTMessage) -> None:
         self.received += 1
+        self.heard = True
         self.on_message(message)
 
     def _on_want_write(self, _client: Client, _data: object, sock: "SocketLike") -> None:
@@ -256,8 +269,8 @@ async def keep_connected(
     connect: Callable[[Callable[[], None]], Awaitable[str]],
     on_lost: Callable[[str], None],
 ) -> NoReturn:
-    """One connection after the other, until it is cancelled. `connect` is one of them: it calls its argument when the
-    connection is good, and returns or raises MqttAway when it is over. Raises MqttAway after `max_retries`."""
+    """One connection after the other, until it is cancelled. `connect` is one of them: it returns or raises MqttAway
+    when it is over, and calls its argument before if it was fruitful. Raises MqttAway after `max_retries`."""
     backoff = config.reconnect.retry.backoff()
     while True:
         try:

@@ -87,7 +87,7 @@ class MqttPublisherRun(SinkPeer):
         if ends_each:
             self.sink.fail_all(EndsEach(reason))
 
-    async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
+    async def _one_connection(self, contexts: Contexts | None, fruitful: Callable[[], None]) -> str:
         """Runs one connection, and returns why it ended. Raises MqttAway."""
         connection = MqttConnection(self._config, self._inlet, contexts, self._config.client_id, clean=True)
         connection.client.on_publish = self._on_publish
@@ -100,13 +100,12 @@ class MqttPublisherRun(SinkPeer):
             if self._config.retain and not limits.retains:
                 raise MqttAway("the broker retains no messages, and retain is true")
             self._most = min(self._config.most_unacked, limits.unacked)
-            good()
             self._connection = connection
             self.sink.connected()
             if not self._serving:
                 self._serving = True
                 self._inlet.serve(self.sink.accept)
-            return await connection.until_lost()
+            return await connection.until_lost(fruitful)
         finally:
             self._connection = None
             connection.close()
@@ -213,6 +212,8 @@ class MqttPublisherRun(SinkPeer):
         if code.is_failure and code.value not in NEVER:
             self._not_taken(message, reason)
         else:
+            if self._connection is not None and self._config.qos:
+                self._connection.heard = True
             self._retries.took(1)
             self._retries.passed()
             self._outcome(message, (None, reason) if code.is_failure else None)

@@ -11,7 +11,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from connectors.mqtt.connection import CONNECT, MqttConnection, keep_connected
+from connectors.mqtt.connection import MqttConnection, keep_connected
 from connectors.mqtt.settings import MqttAway
 from connectors.mqtt.subscriber import MqttSubscriberKeys
 from walflow import Frames, Outlet, StreamId
@@ -99,7 +99,7 @@ class MqttSubscriberRun:
         contexts = Contexts(tls, self._out.log) if tls is not None else None
         await keep_connected(self._config, self._out, partial(self._one_connection, contexts), lambda reason: None)
 
-    async def _one_connection(self, contexts: Contexts | None, good: Callable[[], None]) -> str:
+    async def _one_connection(self, contexts: Contexts | None, fruitful: Callable[[], None]) -> str:
         """Runs one connection, and returns why it ended. Raises MqttAway."""
         config = self._config
         connection = MqttConnection(config, self._out, contexts, config.client_id, clean=False)
@@ -111,14 +111,13 @@ class MqttSubscriberRun:
             if not connection.present:
                 self._received.clear()
             await self._subscribe(connection)
-            good()
             self._up = True
             self._connected.value += 1
             self._out.log.info("subscribed", peer=str(config.address), session_kept=connection.present)
             self._tell_session(connection.limits.session_s)
             self._out.on_ready(self._resending.pump)
             self._resending.pump()
-            return await connection.until_lost()
+            return await connection.until_lost(fruitful)
         finally:
             self._take()
             self._connection = None
@@ -147,11 +146,7 @@ class MqttSubscriberRun:
             connection.client.subscribe([(topic, SubscribeOptions(qos=qos)) for topic in self._config.topics])
         else:
             connection.client.subscribe([(topic, qos) for topic in self._config.topics])
-        try:
-            async with asyncio.timeout(CONNECT):
-                codes = await granted
-        except TimeoutError:
-            raise MqttAway("the broker does not answer a subscription") from None
+        codes = await connection.until(granted, "the broker does not answer a subscription")
         for topic, code in zip(self._config.topics, codes, strict=False):
             if code.is_failure:
                 raise MqttAway(f"the broker refuses the subscription to {topic}: {code}")

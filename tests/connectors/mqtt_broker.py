@@ -4,14 +4,17 @@ import asyncio
 from typing import Final, cast
 
 NEVER: Final = 0x99  # the payload's format is invalid
+NO_WILDCARDS: Final = 0xA2
+TAKEN_OVER: Final = 0x8E
 SESSION_EXPIRY: Final = 0x11
+FAILURES: Final = 0x80
 FOR_NOW: Final = 0x97  # quota exceeded
 
 
 class StubBroker:
     """Answers a message with `refuses` of its payload, and those of `silent` never. `left`: messages that it takes
     before it leaves. `refuses_all`: it answers so to each CONNECT, with `says` as properties. `grants`: what it
-    answers to a subscription."""
+    answers to a subscription; a failure: it ends the connection with it."""
 
     def __init__(self) -> None:
         self.refuses: dict[bytes, int] = {}
@@ -82,6 +85,9 @@ class _Connection(asyncio.Protocol):
         if kind == 1:
             said = bytes([0, broker.refuses_all, len(broker.says)]) + broker.says
             self.transport.write(bytes([0x20, len(said)]) + said)
+        elif kind == 8 and broker.grants >= FAILURES:
+            self.transport.write(bytes([0xE0, 2, broker.grants, 0]))
+            self.transport.close()
         elif kind == 8:
             self.transport.write(bytes([0x90, 4, *body[:2], 0, broker.grants]))
         elif kind == 3:

@@ -5,7 +5,7 @@ import gc
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
-from tests.connectors.mqtt_broker import FOR_NOW, SESSION_EXPIRY, StubBroker
+from tests.connectors.mqtt_broker import FOR_NOW, NO_WILDCARDS, SESSION_EXPIRY, TAKEN_OVER, StubBroker
 from tests.connectors.started import started
 from tests.system.certificates import Authority
 from tests.waiting import PATIENCE, until
@@ -34,9 +34,11 @@ def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
 
 
 @asynccontextmanager
-async def publishing(port: int, *, replaceable: bool = False, **config: object) -> AsyncIterator[MemoryInlet]:
+async def publishing(
+    port: int, *, replaceable: bool = False, behind_log: bool = True, **config: object
+) -> AsyncIterator[MemoryInlet]:
     scheduler = LoopScheduler("mqtt")
-    inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=True, replaceable=replaceable)
+    inlet = MemoryInlet(cast(VirtualScheduler, scheduler), behind_log=behind_log, replaceable=replaceable)
     keys = {"url": f"mqtt://127.0.0.1:{port}", "topic": "t", "reconnect": QUICK, **config}
     async with started(MqttPublisher.model_validate(keys).run(inlet, MemoryOutlet(inlet.scheduler)), scheduler):
         yield inlet
@@ -231,6 +233,20 @@ async def test_a_subscription_without_answers_is_refused_and_a_shorter_session_t
             assert out.logged[-1]["kept_seconds"] == 60
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (NO_WILDCARDS, "Wildcard subscription not supported"),  # HiveMQ does so
+        (TAKEN_OVER, "Session taken over: another client has the same client_id"),
+    ],
+)
+async def test_a_broker_that_ends_the_connection_at_a_subscription_says_why(code: int, says: str) -> None:
+    async with refusing() as stub:
+        stub.grants = code
+        async with subscribing(stub.port, topics=["t/#"]) as out:
+            assert out.logged[0]["reason"] == f"the broker ended the connection: {says}"
+
+
 @pytest.mark.nightly
 async def test_a_packet_identifier_that_still_waits_for_its_answer_is_not_given_again() -> None:
     """There are 65,535, and one message waits while they go round."""
@@ -261,6 +277,27 @@ async def test_a_message_that_ends_each_connection_goes_back_to_the_log_and_othe
             await until(lambda: inlet.acked == [b"2\n"])
 
 
+def waits(logged: Sequence[Mapping[str, object]]) -> list[float]:
+    """Seconds before each new connection, as the lines say."""
+    return [cast(float, line["retry_seconds"]) for line in logged if "retry_seconds" in line]
+
+
+@needs_mosquitto
+async def test_a_connection_that_brought_nothing_makes_the_next_wait_longer(tmp_path: Path) -> None:
+    """Without a log nobody else can say which message ends it."""
+    with broker(tmp_path, "message_size_limit 8000") as mosquitto:
+        async with publishing(mosquitto.port, behind_log=False, reconnect={}) as inlet:
+            inlet.give(inlet.block(b"x" * 10_000 + b"\n"))
+            await until(lambda: max(waits(inlet.logged), default=0) > 0.2)
+
+
+@needs_mosquitto
+async def test_two_clients_of_one_name_end_each_others_connections_ever_later(mosquitto: Mosquitto) -> None:
+    async with subscribing(mosquitto.port, reconnect={}) as one, subscribing(mosquitto.port, reconnect={}) as two:
+        await until(lambda: max(waits(one.logged + two.logged), default=0) > 0.2)
+
+
+@needs_mosquitto
 async def test_a_broker_that_dies_is_waited_for_and_gets_what_it_has_not_answered(mosquitto: Mosquitto) -> None:
     async with publishing(mosquitto.port) as inlet:
         inlet.give(inlet.lines_of(b"1"))
