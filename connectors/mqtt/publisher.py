@@ -3,7 +3,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from connectors.mqtt.families import PUBLISHER
-from connectors.mqtt.settings import MqttConnector, check_topic
+from connectors.mqtt.settings import ClientId, MqttConnector, check_topic
 from walflow import Families, Guarantee, Lossless, Ports, Risk
 
 
@@ -22,9 +22,7 @@ class MqttPublisherKeys(MqttConnector):
     retain: bool = Field(
         default=False, description="Whether the broker keeps the last message of a topic for new subscribers."
     )
-    client_id: str = Field(
-        default="", max_length=23, description="The name of the client. Default: the broker gives it one."
-    )
+    client_id: ClientId = Field(default="", description="The name of the client. Default: the broker gives it one.")
     max_unacked: int | None = Field(
         default=None,
         ge=1,

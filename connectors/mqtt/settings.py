@@ -1,9 +1,9 @@
 """What both connectors take."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from walflow import Need, PeerAway, Traits
 from walflow.net import (
@@ -20,7 +20,7 @@ from walflow.net import (
     to_read,
 )
 
-LONGEST_TOPIC: Final = 65535  # bytes
+LONGEST_TEXT: Final = 65535  # bytes
 
 
 class MqttAway(PeerAway):
@@ -77,10 +77,20 @@ class MqttConnector(AtUrl):
         return warnings
 
 
+def _fits(name: str) -> str:
+    if "\0" in name or len(name.encode(errors="replace")) > LONGEST_TEXT:
+        raise ValueError(f"a client_id has at most {LONGEST_TEXT:,} bytes, and no zero character")
+    return name
+
+
+# brokers must take 23 letters and digits, and may take any text (MQTT 5, 3.1.3.1); AWS takes 128, as Azure does
+ClientId = Annotated[str, AfterValidator(_fits)]
+
+
 def check_topic(topic: str, *, wildcards: bool) -> str:
     """Raises ValueError for what MQTT has no topic for."""
-    if not topic or "\0" in topic or len(topic.encode(errors="replace")) > LONGEST_TOPIC:
-        raise ValueError(f"a topic has 1 to {LONGEST_TOPIC:,} bytes, and no zero character")
+    if not topic or "\0" in topic or len(topic.encode(errors="replace")) > LONGEST_TEXT:
+        raise ValueError(f"a topic has 1 to {LONGEST_TEXT:,} bytes, and no zero character")
     if not wildcards:
         if "+" in topic or "#" in topic:
             raise ValueError(f"{topic!r} has a wildcard: events go to one topic")

@@ -3,7 +3,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from connectors.mqtt.families import SUBSCRIBER
-from connectors.mqtt.settings import MqttConnector, check_topic
+from connectors.mqtt.settings import ClientId, MqttConnector, check_topic
 from walflow import Families, Guarantee, Lossless, Ports, Risk, Traits
 
 
@@ -17,9 +17,8 @@ class MqttSubscriberKeys(MqttConnector):
     topics: tuple[str, ...] = Field(
         min_length=1, description="What to subscribe to, with `+` and `#` as wildcards.", examples=[["events/#"]]
     )
-    client_id: str = Field(
+    client_id: ClientId = Field(
         min_length=1,
-        max_length=23,
         description="The name of the session. It must be the same after a restart, and no other client may have it.",
         examples=["walflow"],
     )

@@ -89,6 +89,19 @@ async def test_an_event_is_a_message_and_acked_after_its_answer(mosquitto: Mosqu
 
 
 @needs_mosquitto
+async def test_a_client_id_may_be_longer_than_each_broker_must_take(mosquitto: Mosquitto) -> None:
+    """A thing's name at AWS is its client_id."""
+    name = "room-1/" * 18
+    async with (
+        subscribing(mosquitto.port, client_id=name) as out,
+        publishing(mosquitto.port, client_id=name + "p") as inlet,
+    ):
+        await until(lambda: "subscribed" in out.lines)
+        inlet.give(inlet.lines_of(b"1"))
+        await until(lambda: values(out) == [1])
+
+
+@needs_mosquitto
 async def test_metadata_names_topic_retain_and_properties(mosquitto: Mosquitto) -> None:
     meta = {
         "mqtt_publisher": {
@@ -493,6 +506,8 @@ async def test_tls_with_an_authority_and_a_certificate_of_its_own(tmp_path: Path
         ({"url": "mqtts://h", "tls": {"domain": "i"}}, "leave domain out"),
         ({"password": "p"}, "password needs username"),
         ({"keepalive": 1}, "greater than or equal"),
+        ({"client_id": "\0"}, "no zero character"),
+        ({"client_id": "é" * 32_768}, "at most 65,535 bytes"),
     ],
 )
 def test_bad_keys(keys: dict[str, object], says: str) -> None:
