@@ -25,6 +25,7 @@ AnswerT = TypeVar("AnswerT")
 CONNECT: Final = 10.0  # seconds, for each of: a connection with TLS, the broker's answer
 FAILURES: Final = 0x80  # reason codes from here on
 UNSPECIFIED: Final = 0x80
+NO_SUCH_VERSION: Final = 0x84
 TAKEN_OVER: Final = 0x8E
 STEADY: Final = 10.0  # seconds after which a connection was good, also without a message
 MISC: Final = 1.0  # seconds between looks at the keepalive
@@ -156,7 +157,8 @@ class MqttConnection:
             self._loop.add_writer(sock, self._writable)
         code = await self.until(self._answer, f"no answer within {CONNECT:g} s")
         if code.is_failure:
-            raise MqttAway(f"the broker refuses: {code}")
+            hint = ': write `"version": "3.1.1"`' if self._five and code.value == NO_SUCH_VERSION else ""
+            raise MqttAway(f"the broker refuses: {code}{hint}")
 
     async def until(self, answer: asyncio.Future[AnswerT], late: str) -> AnswerT:
         """Raises MqttAway if the connection ends before, or if CONNECT is over: `late` says so."""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Final, cast
 
 NEVER: Final = 0x99  # the payload's format is invalid
+NO_SUCH_VERSION: Final = 0x84
 NO_WILDCARDS: Final = 0xA2
 TAKEN_OVER: Final = 0x8E
 SESSION_EXPIRY: Final = 0x11

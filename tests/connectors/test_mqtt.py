@@ -16,7 +16,14 @@ from pydantic import ValidationError
 
 from connectors.mqtt import MqttPublisher, MqttSubscriber
 from tests.connectors.mosquitto import Mosquitto, broker, needs_mosquitto
-from tests.connectors.mqtt_broker import FOR_NOW, NO_WILDCARDS, SESSION_EXPIRY, TAKEN_OVER, StubBroker
+from tests.connectors.mqtt_broker import (
+    FOR_NOW,
+    NO_SUCH_VERSION,
+    NO_WILDCARDS,
+    SESSION_EXPIRY,
+    TAKEN_OVER,
+    StubBroker,
+)
 from tests.connectors.started import started
 from tests.system.certificates import Authority
 from tests.waiting import PATIENCE, until
@@ -244,6 +251,16 @@ async def test_a_subscription_without_answers_is_refused_and_a_shorter_session_t
             stub.grants = 1
             await until(lambda: "shorter session" in out.lines)
             assert out.logged[-1]["kept_seconds"] == 60
+
+
+async def test_a_broker_without_this_version_is_told_with_what_to_write() -> None:
+    async with refusing() as stub:
+        stub.refuses_all = NO_SUCH_VERSION
+        async with publishing(stub.port) as inlet:
+            await until(lambda: inlet.breaker)
+            assert (
+                str(inlet.breaker) == 'the broker refuses: Unsupported protocol version: write `"version": "3.1.1"`'
+            )
 
 
 @pytest.mark.parametrize(
