@@ -89,7 +89,7 @@ class HttpClientRun:
         self._config = config
         self._inlet = inlet
         self._tls = config.client_tls
-        self._contexts = Contexts(self._tls, inlet.log) if self._tls is not None else None
+        self._contexts = Contexts(self._tls, inlet) if self._tls is not None else None
         self._types = config.types(out.codec)
         self._responses = ResponseEvents(out, self._types) if config.responses else None
         self._owed: dict[int, Parcel] = {}  # answered, and the events of the answer are not acked

@@ -25,7 +25,7 @@ class HttpClients:
         self._config = config
         self._out = out
         self._taker = taker
-        self._contexts = Contexts(config.tls, out.log) if config.tls is not None else None
+        self._contexts = Contexts(config.tls, out) if config.tls is not None else None
         self._connections: set[HttpConnection] = set()
         self._idle: dict[HttpConnection, None] = {}  # without a request, longest first
         self._addresses: Tally[str] = Tally()

@@ -3,7 +3,7 @@
 from typing import Final
 
 from walflow import Families, Family
-from walflow.net import REQUEST_FAMILIES, SERVER_FAMILIES
+from walflow.net import CERTIFICATE_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 
 SERVER: Final[Families] = {
     "connections": Family("gauge", "Connections of HTTP clients that are open."),
@@ -18,5 +18,6 @@ SERVER: Final[Families] = {
 
 CLIENT: Final[Families] = {
     "retried_requests_total": Family("counter", "HTTP requests that were sent again."),
+    **CERTIFICATE_FAMILIES,
     **REQUEST_FAMILIES,
 }

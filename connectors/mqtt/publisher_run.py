@@ -70,7 +70,7 @@ class MqttPublisherRun(SinkPeer):
     async def run(self) -> None:
         """Until it is cancelled. Raises MqttAway after `max_retries`."""
         tls = self._config.client_tls
-        contexts = Contexts(tls, self._inlet.log) if tls is not None else None
+        contexts = Contexts(tls, self._inlet) if tls is not None else None
         if contexts is not None:
             self._inlet.on_reopen(contexts.renew)
         try:

@@ -96,7 +96,7 @@ class MqttSubscriberRun:
     async def run(self) -> None:
         """Receives messages until it is cancelled."""
         tls = self._config.client_tls
-        contexts = Contexts(tls, self._out.log) if tls is not None else None
+        contexts = Contexts(tls, self._out) if tls is not None else None
         await keep_connected(self._config, self._out, partial(self._one_connection, contexts), lambda reason: None)
 
     async def _one_connection(self, contexts: Contexts | None, fruitful: Callable[[], None]) -> str:

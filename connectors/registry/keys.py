@@ -5,6 +5,7 @@ from pydantic import Field, model_validator
 
 from walflow import CodecUse, Families, Guarantee, Lossless, Need, Ports, Risk, Traits
 from walflow.net import (
+    CERTIFICATE_FAMILIES,
     HTTP,
     REQUEST_FAMILIES,
     Address,
@@ -27,7 +28,7 @@ class SchemaRegistryKeys(AtUrl):
 
     ports: ClassVar[Ports] = Ports()
     traits: ClassVar[Traits] = Traits(codec=CodecUse.FORBIDDEN, answers=True)
-    families: ClassVar[Families] = REQUEST_FAMILIES
+    families: ClassVar[Families] = {**REQUEST_FAMILIES, **CERTIFICATE_FAMILIES}
     scheme: ClassVar[UrlScheme] = HTTP
 
     url: str = HTTP.connects("http://host:port of the registry", examples=["http://127.0.0.1:8081"])

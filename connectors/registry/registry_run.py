@@ -55,7 +55,7 @@ class SchemaRegistryRun:
         if config.username is not None and config.password is not None:
             login = f"{config.username}:{config.password.read().get_secret_value()}"
             headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        secured = Contexts(config.tls, self._inlet.log).current if config.secure else True
+        secured = Contexts(config.tls, self._inlet).current if config.secure else True
         try:
             async with aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=secured, socket_factory=socket_of),

@@ -4,7 +4,7 @@ from typing import Final
 
 from walflow import Families, Family
 from walflow.delivery import LOG_FAMILIES
-from walflow.net import SERVER_FAMILIES
+from walflow.net import CERTIFICATE_FAMILIES, SERVER_FAMILIES
 
 SPARK: Final[Families] = {
     "spark_lag_events": Family("gauge", "Events that the consumer has not committed.", ("consumer",)),
@@ -41,5 +41,6 @@ SPARK: Final[Families] = {
     "spark_results_backlog_events": Family("gauge", "Rows that are published and that not every sink has acked."),
     "spark_results_fill_ratio": Family("gauge", "Share of their budget that the results' records take, 0 to 1."),
     "refused_connections_total": SERVER_FAMILIES["refused_connections_total"],
+    **CERTIFICATE_FAMILIES,
     **LOG_FAMILIES,
 }

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from bench.unpacked import PROMETHEUS, absent, environment, program
-from tests.flows.builder import TCP, flow_of, plain
+from tests.flows.builder import flow_of, lines, plain
 from tests.system.admin import LOOPBACK, Admin
+from tests.system.certificates import Authority
 from tests.system.daemon import echo_flow, running
 
 FOLDER = Path(__file__).parents[2] / "packaging" / "monitoring"
@@ -37,7 +38,8 @@ def panels() -> Iterator[tuple[str, str]]:
 def test_each_metric_is_one_of_a_running_daemon(tmp_path: Path) -> None:
     table = tmp_path / "table.troy"
     db = plain("sqlite", path="rows.db")
-    table.write_text(flow_of("tcp -> log -> db", tcp=TCP, log=plain("wal", path="its-log"), db=db))
+    tls = lines("tcp_server", url="127.0.0.1:0", tls=Authority(tmp_path).issue("localhost"))
+    table.write_text(flow_of("tcp -> log -> db", tcp=tls, log=plain("wal", path="its-log"), db=db))
     known: set[str] = set()
     for flow in (echo_flow(tmp_path), table):
         with running(flow, tmp_path, admin=LOOPBACK) as daemon:
@@ -79,6 +81,7 @@ REJECTED = "walflow_component_rejected_events_total"
 LETTERS = "walflow_wal_letters"
 GIVEN_UP = "walflow_wal_letters_given_up_total"
 FAILING = "walflow_component_failing_seconds"
+EXPIRY = "walflow_component_certificate_expiry_timestamp_seconds"
 
 
 @pytest.mark.nightly
@@ -97,6 +100,8 @@ FAILING = "walflow_component_failing_seconds"
         (series(GIVEN_UP, "5x200"), "30m", "WalflowLettersGivenUp", False),
         (series(FAILING, "0+60x100"), "7m", "WalflowSinkFails", True),
         (series(FAILING, "0 60 120 0x100"), "7m", "WalflowSinkFails", False),
+        (series(EXPIRY, "691200x2000"), "26h", "WalflowCertificateExpires", True),  # it ends on the eighth day
+        (series(EXPIRY, "691200x2000"), "23h", "WalflowCertificateExpires", False),
     ],
 )
 def test_an_alert_fires_when_it_should(

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,13 @@ def test_certificates() -> None:
     result = checked(at=tls.replace("KEY", "gone.pem"))
     assert result.exit_code == 69
     assert "gone.pem" in said(result)[0]
+    long_ago = datetime(2020, 1, 1)  # as trustme takes it
+    authority.issue_cert("localhost", not_after=long_ago).private_key_and_cert_chain_pem.write_to_path("server.pem")
+    result = checked(at=tls.replace("KEY", "server.pem"))
+    assert result.exit_code == 69
+    assert said(result)[0] == (
+        "main::incoming: read the certificates (server.pem): it has expired on 2020-01-01 00:00 UTC"
+    )
 
 
 def test_a_file_that_is_read_and_a_secret() -> None:

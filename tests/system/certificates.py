@@ -1,6 +1,7 @@
 """Authorities, certificates and keys for a test, in its directory."""
 
 import ssl
+from datetime import datetime
 from pathlib import Path
 
 import trustme
@@ -19,9 +20,16 @@ class Authority:
         self.file = str(directory / f"{name}.pem")
         self._ca.cert_pem.write_to_path(self.file)
 
-    def issue(self, name: str, *identities: str, password: str | None = None) -> dict[str, str]:
+    def issue(
+        self,
+        name: str,
+        *identities: str,
+        password: str | None = None,
+        not_before: datetime | None = None,
+        not_after: datetime | None = None,
+    ) -> dict[str, str]:
         """`cert` and `key`, as flow files have them."""
-        certificate = self._ca.issue_cert(*(identities or (name,)))
+        certificate = self._ca.issue_cert(*(identities or (name,)), not_before=not_before, not_after=not_after)
         cert, key = self._directory / f"{name}.cert", self._directory / f"{name}.key"
         cert.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
         pem = certificate.private_key_pem.bytes()

@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.late import late
+from tests.system.admin import LOOPBACK, Admin
 from tests.system.certificates import Authority
 from tests.system.daemon import ROOT, Client, Daemon, echo_flow, running
 from tests.system.test_client import flow_of
@@ -149,6 +152,26 @@ def test_a_certificate_is_renewed_while_connections_stay(tmp_path: Path) -> None
             client.send(b"1\n")
             assert client.lines(1) == [b"1"]
             client.close()
+        assert daemon.terminate() == 0
+
+
+def test_a_certificate_that_ends_is_told_by_a_line_and_a_metric(tmp_path: Path) -> None:
+    authority, now = Authority(tmp_path), datetime.now(UTC)
+    past, ends = now - timedelta(days=100), now + timedelta(days=5)
+    expired = authority.issue("localhost", not_before=past, not_after=now - timedelta(days=1))
+    with running(server_flow(tmp_path, **expired), tmp_path, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        line = daemon.wait_for("certificate not valid")
+        assert (line["file"], str(line["reason"])[:18]) == (expired["cert"], "it has expired on ")
+        assert refused(daemon.port(), authority.client_context())
+        assert daemon.wait_for("TLS handshake failed")["reason"] == "to it, our certificate has expired"
+        authority.issue("localhost", not_before=past, not_after=ends)
+        daemon.process.send_signal(signal.SIGHUP)
+        assert daemon.wait_for("certificate expires soon")["days"] == pytest.approx(5, abs=0.1)
+        told = admin.get("/metrics")[1]
+        found = re.search(r"^walflow_component_certificate_expiry_timestamp_seconds\{.*} (\S+)$", told, re.MULTILINE)
+        assert found is not None
+        assert float(found[1]) == pytest.approx(ends.timestamp(), abs=1)
         assert daemon.terminate() == 0
 
 

@@ -18,7 +18,13 @@ from walflow.net.connection import Connection
 from walflow.net.credentials import credential_in_the_open, credentials_written
 from walflow.net.deadline import CLOSING, LATE, Deadline, within
 from walflow.net.dial import Dial, connected_socket
-from walflow.net.families import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
+from walflow.net.families import (
+    BROKER_FAMILIES,
+    CERTIFICATE_FAMILIES,
+    CLIENT_FAMILIES,
+    REQUEST_FAMILIES,
+    SERVER_FAMILIES,
+)
 from walflow.net.files import warn_if_open
 from walflow.net.fruitless import EndsEach, FruitlessConnections
 from walflow.net.handed_on import hand_on
@@ -45,6 +51,7 @@ from walflow.net.url import HTTP, AtUrl, UrlScheme
 
 __all__ = [
     "BROKER_FAMILIES",
+    "CERTIFICATE_FAMILIES",
     "CLIENT_FAMILIES",
     "CLOSING",
     "HTTP",

@@ -22,7 +22,7 @@ class Dial:
     def __init__(self, address: Address, tls: ClientTls | None, options: SocketOptions, out: Outlet) -> None:
         self._address = address
         self._options = options
-        self._contexts = Contexts(tls, out.log) if tls else None
+        self._contexts = Contexts(tls, out) if tls else None
         self._hostname = (tls and tls.domain) or address.host
 
     async def connect(self, connection: Connection) -> None:

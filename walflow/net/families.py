@@ -4,7 +4,14 @@ from typing import Final
 
 from walflow.families import Families, Family
 
+CERTIFICATE_FAMILIES: Final[Families] = {
+    "certificate_expiry_timestamp_seconds": Family(
+        "gauge", "When walflow's own certificate of a connector with TLS expires, in seconds since 1970."
+    ),
+}
+
 CLIENT_FAMILIES: Final[Families] = {
+    **CERTIFICATE_FAMILIES,
     "connections_total": Family("counter", "Connections that the client has made to its peer."),
     "unlinked_bytes_total": Family(
         "counter", "Bytes from the peer that were dropped because no pipeline is linked to the source."
@@ -12,6 +19,7 @@ CLIENT_FAMILIES: Final[Families] = {
 }
 
 SERVER_FAMILIES: Final[Families] = {
+    **CERTIFICATE_FAMILIES,
     "orphaned_events_total": Family("counter", "Events for a client that has disconnected: acked and dropped."),
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
     "idle_clients_closed_total": Family(

@@ -10,8 +10,8 @@ from walflow.needs import Need, NotAvailable
 from walflow.net.address import Address
 from walflow.net.secrets import Secret
 from walflow.net.sockets import SocketOptions, listen_tcp
-from walflow.net.tls import ClientTls, ServerTls, describe
-from walflow.world import handover
+from walflow.net.tls import ClientTls, ServerTls, describe, valid
+from walflow.world import handover, wall_ns
 
 PATIENCE: Final = 5.0  # seconds for a peer to answer
 
@@ -96,7 +96,15 @@ def _certificates(tls: ServerTls | ClientTls | None) -> Sequence[Need]:
     if tls is None:
         return []
     files = tls.cert or (tls.cafile if isinstance(tls, ClientTls) else None) or "the system's authorities"
-    return [Need(f"read the certificates ({files})", tls.context)]
+
+    def read() -> None:
+        tls.context()
+        validity = valid(tls.cert) if tls.cert is not None else None
+        trouble = validity.trouble(wall_ns() / 1e9) if validity is not None else ""
+        if trouble:
+            raise NotAvailable(trouble)
+
+    return [Need(f"read the certificates ({files})", read)]
 
 
 def _shake_hands(sock: socket.socket, address: Address, tls: ClientTls) -> None:

@@ -138,7 +138,7 @@ class StreamServer:
         self._origins: Tally[str] = Tally()
         self._places = 0  # taken, by those in a handshake too
         self._tls = tls
-        self._contexts = Contexts(tls, out.log) if tls else None
+        self._contexts = Contexts(tls, out) if tls else None
         self._handshake_seconds = handshake_timeout / 1e9
         self._queues: defaultdict[int, list[Block]] = defaultdict(list)
         self._gathering = self._relieving = self._bounding = False

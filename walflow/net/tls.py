@@ -1,19 +1,20 @@
 """TLS settings of a flow file as SSL contexts, and messages for handshakes that fail."""
 
 import ipaddress
+import math
 import ssl
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from walflow.contract import Half
 from walflow.errors import WalflowError
-from walflow.net.files import held, warn_if_open
+from walflow.net.files import LARGEST, held, read_plain, warn_if_open
 from walflow.net.secrets import Secret
-
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+from walflow.net.validity import Validity, validity_of
+from walflow.world import wall_ns
 
 MinVersion = Literal["1.2", "1.3"]
 
@@ -107,22 +108,41 @@ class ClientTls(_Tls):
 
 class Contexts:
     """`current` is the context for new connections. `reload` reads the files again. If they cannot be read, the
-    context of before stays in use. Connections that are open keep theirs in any case."""
+    context of before stays in use. Connections that are open keep theirs in any case. The families of the connector
+    have CERTIFICATE_FAMILIES."""
 
-    def __init__(self, tls: ServerTls | ClientTls, log: "FilteringBoundLogger") -> None:
+    def __init__(self, tls: ServerTls | ClientTls, half: Half) -> None:
         """Raises WalflowError."""
         self._tls = tls
-        self._log = log
+        self._log = half.log
         self.reload()
+        if tls.cert is not None:
+            half.gauge("certificate_expiry_timestamp_seconds", lambda: self._expires)
 
     def reload(self) -> None:
         """Raises WalflowError; then nothing has changed."""
         self.current = self._tls.context()
+        self._look_at_validity()
         key = self._tls.key or self._tls.cert
         if key is not None:
             warn_if_open(key, "private key", self._log, group=True)  # Debian's group ssl-cert reads keys
         if self._tls.key_password is not None and self._tls.key_password.file is not None:
             warn_if_open(self._tls.key_password.file, "key_password", self._log, group=True)
+
+    def _look_at_validity(self) -> None:
+        """A certificate that is not valid is used all the same: the peer may take it."""
+        self._expires = math.nan
+        if self._tls.cert is None or (validity := valid(self._tls.cert)) is None:
+            return
+        self._expires = validity.ends
+        now = wall_ns() / 1e9
+        trouble = validity.trouble(now)
+        if trouble:
+            self._log.warning("certificate not valid", file=self._tls.cert, reason=trouble)
+        elif validity.ends_soon(now):
+            self._log.warning(
+                "certificate expires soon", file=self._tls.cert, days=round((validity.ends - now) / 86_400, 1)
+            )
 
     def renew(self) -> None:
         """`reload`, and a log line with its result."""
@@ -132,6 +152,14 @@ class Contexts:
             self._log.error("certificates not reloaded", error=str(error))
         else:
             self._log.info("certificates reloaded")
+
+
+def valid(cert: str) -> Validity | None:
+    """Of a file whose certificate OpenSSL has taken. None: it is not known."""
+    try:
+        return validity_of(read_plain(cert, LARGEST).decode(errors="replace"))
+    except (OSError, ValueError):
+        return None
 
 
 def _restrict(context: ssl.SSLContext, oldest: MinVersion) -> None:
@@ -224,6 +252,10 @@ _REASONS: Final = {
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the authority that signed our certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refuses our certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "to it, our certificate has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "to it, our certificate is revoked",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "it refuses certificates of our kind",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it has no cipher in common with us, or requires something that we lack",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate from us",
     "TLSV1_ALERT_ACCESS_DENIED": "it refuses our certificate",
 }

@@ -48,7 +48,7 @@ class SparkBridge:
         self.served_bytes = out.counter("spark_served_bytes_total")
         self._refused = out.counter("spark_refused_total")
         self._tls = config.tls
-        self._contexts = Contexts(config.tls, out.log) if config.tls else None
+        self._contexts = Contexts(config.tls, out) if config.tls else None
         self._out = out
         self._places: dict[SparkLink, str] = {}  # who has one, from its arrival on; oldest first
         self._sessions: dict[SparkLink, Session] = {}
