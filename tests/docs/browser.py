@@ -104,7 +104,8 @@ def chromium(profile: Path) -> Iterator[Browser]:
             time.sleep(0.05)
         port = told.read_text().splitlines()[0]
         tab = _first_tab(int(port))
-        with connect(tab, max_size=None, proxy=None, compression=None) as socket:
+        # Chromium answers no pings
+        with connect(tab, max_size=None, proxy=None, compression=None, ping_interval=None) as socket:
             yield Browser(socket)
     finally:
         process.terminate()

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 
 from tests.system.admin import LOOPBACK, Admin
 from tests.system.daemon import Client, echo_flow, running
 from tests.waiting import PATIENCE
 
 TOKEN = {"Authorization": "Bearer s3cret"}
-LOG = "/v1/flows/server/connectors/log"
+CONNECTORS = "/v1/flows/server/connectors"
+LOG = f"{CONNECTORS}/log"
 
 
 def ask(admin: Admin, path: str, patch: object = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -92,7 +94,7 @@ def test_pause_and_resume(tmp_path: Path) -> None:
         assert ask(admin, LOG, {"status": "paused"})[0] == 401
         code, answer = ask(admin, LOG, {"status": "pause"}, TOKEN)
         assert (code, 'write {"status": "paused"}' in answer["error"]) == (400, True)
-        assert ask(admin, "/v1/flows/server/connectors/out", {"status": "paused"}, TOKEN)[1]["status"] == "paused"
+        assert ask(admin, f"{CONNECTORS}/out", {"status": "paused"}, TOKEN)[1]["status"] == "paused"
         assert daemon.wait_for("paused")["component"] == "out"
         client.send(b'{"a":1}\n')
         admin.until(lambda admin: log_of(admin)["log"]["backlog_events"] == 1)
@@ -109,6 +111,26 @@ def test_pause_and_resume(tmp_path: Path) -> None:
         assert client.lines(1) == [b'{"a":1}']
         client.close()
         assert daemon.terminate() == 0
+
+
+@pytest.mark.parametrize("paused", ["out", "log"])
+def test_a_stop_does_not_wait_for_what_is_paused(paused: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+    options = ("--admin-token-file", str(tmp_path / "token"), "--drain-seconds", "1000")
+    with running(echo_flow(tmp_path), tmp_path, *options, admin=LOOPBACK) as daemon:
+        admin = Admin(daemon)
+        admin.until_ready()
+        client = Client(int(str(daemon.last("listening")["address"]).rsplit(":", 1)[1]))
+        assert ask(admin, f"{CONNECTORS}/out", {"status": "paused"}, TOKEN)[0] == 200
+        client.send(b'{"a":1}\n')
+        admin.until(lambda admin: log_of(admin)["log"]["backlog_events"] == 1)
+        if paused == "log":
+            assert ask(admin, LOG, {"status": "paused"}, TOKEN)[0] == 200
+            assert ask(admin, f"{CONNECTORS}/out", {"status": "running"}, TOKEN)[0] == 200
+        client.close()
+        assert daemon.terminate() == 0
+        assert daemon.last("drain is over")["reason"] == f"server::{paused} is paused"
+        assert daemon.last("stopped")["left"] == 1
 
 
 def test_a_body_may_come_in_pieces(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import structlog
 
 from walflow.nodes.build import Nodes
 from walflow.nodes.connector import ConnectorNodes
-from walflow.nodes.measures import DRAIN
+from walflow.nodes.measures import DRAIN, PAUSED
 from walflow.nodes.source import SourceNode
 from walflow.world import handover
 
@@ -92,7 +92,10 @@ class _Kept:
 
     def moves_nothing(self) -> bool:
         """All that is left of what was read, or is in a log, cannot be delivered now."""
-        return all(not _unsettled(source) or self._may_stay(nodes, source) for nodes, source in self._sources())
+        return all(
+            not _unsettled(source) or self._may_stay(nodes, source) or self._is_paused(nodes, source)
+            for nodes, source in self._sources()
+        )
 
     def settles_nothing(self) -> bool:
         """The same of what is in flight."""
@@ -103,9 +106,12 @@ class _Kept:
 
     def why(self) -> str:
         """Says in words why events stay undelivered."""
-        left = [source for nodes, source in self._sources() if _unsettled(source) and self._may_stay(nodes, source)]
+        unsettled = [(nodes, source) for nodes, source in self._sources() if _unsettled(source)]
+        left = [source for nodes, source in unsettled if self._may_stay(nodes, source)]
         away = {name for source in left for name in self._away(source)}
+        paused = {name for nodes, source in unsettled if self._is_paused(nodes, source) for name in _paused(source)}
         told = [f"{name} takes no events" for name in sorted(away)]
+        told += [f"{name} is paused" for name in sorted(paused)]
         told += [f"what {source.name} has left has failed" for source in left if not self._away(source)]
         return "; ".join(told)
 
@@ -129,11 +135,13 @@ class _Kept:
         ]
 
     def _may_stay(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
-        connector = nodes.plan.connector
-        if self.logs_wait and connector.traits.positions:
+        if self.logs_wait and nodes.plan.connector.traits.positions:
             return True
-        durable = connector.traits.positions or (connector.resends() and not connector.traits.forwards)
-        return durable and (bool(self._away(source)) or self._only_failed(source))
+        return _is_kept(nodes) and (bool(self._away(source)) or self._only_failed(source))
+
+    def _is_paused(self, nodes: ConnectorNodes, source: SourceNode) -> bool:
+        """It sends nothing, and all that it has sent is settled."""
+        return _is_kept(nodes) and bool(_paused(source)) and source.outlet is not None and source.outlet.quiet
 
     def _away(self, source: SourceNode) -> list[str]:
         """The sinks of it that take nothing now, and those of the answers to its events."""
@@ -170,6 +178,17 @@ class _Kept:
             for at in range(part.position, part.position + part.events)
         }
         return len(positions) >= outlet.waiting()
+
+
+def _is_kept(nodes: ConnectorNodes) -> bool:
+    """What is not delivered is there at the next start: a log or a broker has it."""
+    connector = nodes.plan.connector
+    return connector.traits.positions or (connector.resends() and not connector.traits.forwards)
+
+
+def _paused(source: SourceNode) -> list[str]:
+    """The connectors that an operator has paused and that keep this source from sending."""
+    return [key.removeprefix(PAUSED) for key in source.gate.reasons if key.startswith(PAUSED)]
 
 
 def _unsettled(source: SourceNode) -> bool:
