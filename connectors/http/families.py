@@ -13,6 +13,7 @@ SERVER: Final[Families] = {
     ),
     "request_bytes": Family("gauge", "Bytes of HTTP requests that are being read or wait for their acks."),
     "requests_total": REQUEST_FAMILIES["requests_total"],
+    **CERTIFICATE_FAMILIES,
     **SERVER_FAMILIES,
 }
 

@@ -241,7 +241,7 @@ class MqttConnection:
         code: ReasonCode,
         _properties: Properties | None,
     ) -> None:
-        """paho calls all that breaks a connection an unspecified error."""
+        """paho calls each error of the socket an unspecified error."""
         if flags.is_disconnect_packet_from_server:
             self._taken_over = code.value == TAKEN_OVER
             who = ": another client has the same client_id" if self._taken_over else ""
@@ -271,8 +271,10 @@ async def keep_connected(
     connect: Callable[[Callable[[], None]], Awaitable[str]],
     on_lost: Callable[[str], None],
 ) -> NoReturn:
-    """One connection after the other, until it is cancelled. `connect` is one of them: it returns or raises MqttAway
-    when it is over, and calls its argument before if it was fruitful. Raises MqttAway after `max_retries`."""
+    """One connection after the other, until it is cancelled. `connect` runs one. When it is over, `connect` calls its
+    argument if it was fruitful, and returns the reason or raises MqttAway.
+
+    Raises MqttAway after `max_retries`."""
     backoff = config.reconnect.retry.backoff()
     while True:
         try:

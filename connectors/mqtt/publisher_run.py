@@ -44,10 +44,6 @@ class BadMqttMeta(WalflowError):
     """`$mqtt_publisher` of an event has what no message can have."""
 
 
-class TooMuchForBroker(WalflowError):
-    """The broker would end the connection at this message."""
-
-
 class MqttPublisherRun(SinkPeer):
     def __init__(self, config: MqttPublisherKeys, inlet: Inlet) -> None:
         self._config = config
@@ -148,11 +144,12 @@ class MqttPublisherRun(SinkPeer):
             topic, retain, properties = self._parts(sent.meta(number))
             refusal = connection.limits.refusal(topic, payload, qos, retain=retain, properties=properties)
             if refusal:
-                raise TooMuchForBroker(refusal)
-            # a message that has no answer yet may have the next packet identifier: then it is the one behind it
+                self._outcome(message, (None, refusal))
+                return
+            # while the next packet identifier is in use, paho sends nothing, and its next call takes the one after it
             while (info := connection.client.publish(topic, payload, qos, retain, properties)).rc == IN_USE:
                 ...
-        except (BadMqttMeta, TooMuchForBroker, ValueError) as error:
+        except (BadMqttMeta, ValueError) as error:
             self._outcome(message, (None, str(error)))
             return
         self._published.value += 1

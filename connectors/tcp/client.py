@@ -2,8 +2,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from connectors.tcp.server import TCP
-from walflow import Guarantee, Inlet, Need, Outlet
+from walflow import Families, Guarantee, Inlet, Need, Outlet
 from walflow.net import (
+    CERTIFICATE_FAMILIES,
+    CLIENT_FAMILIES,
     AtUrl,
     ClientConnector,
     ClientTls,
@@ -24,6 +26,7 @@ class TcpClient(AtUrl, ClientConnector):
     """A client of one peer. As a sink, it sends events to the peer. As a source, it reads the peer's events from the
     same connection."""
 
+    families: ClassVar[Families] = {**CLIENT_FAMILIES, **CERTIFICATE_FAMILIES}
     scheme: ClassVar[UrlScheme] = TCP
 
     url: str = TCP.connects("host:port to connect to")

@@ -11,6 +11,7 @@ from connectors.ws.config import WEBSOCKET, Ws
 from connectors.ws.wire import printable
 from walflow import Families, Guarantee, Inlet, Lossless, Need, Outlet, Risk, Size
 from walflow.net import (
+    CERTIFICATE_FAMILIES,
     CLIENT_FAMILIES,
     Address,
     AtUrl,
@@ -54,7 +55,7 @@ LOSES_LITTLE: Final = Risk(
 class WsClientKeys(AtUrl, Ws):
     """What `WsClient` takes."""
 
-    families: ClassVar[Families] = CLIENT_FAMILIES
+    families: ClassVar[Families] = {**CLIENT_FAMILIES, **CERTIFICATE_FAMILIES}
     scheme: ClassVar[UrlScheme] = WEBSOCKET
 
     url: str = WEBSOCKET.connects("ws://host:port/path", " host:port alone means ws://.")

@@ -17,7 +17,7 @@ from walflow.delivery import LETTER_FAMILIES, LOG_FAMILIES
 from walflow.delivery.ages import MARKS, Ages
 from walflow.families import Families, Family
 from walflow.metrics import CORE, BucketedValues, Metrics, exposed
-from walflow.net import BROKER_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
+from walflow.net import BROKER_FAMILIES, CERTIFICATE_FAMILIES, CLIENT_FAMILIES, REQUEST_FAMILIES, SERVER_FAMILIES
 from walflow.registry import connectors
 from walflow.tables import TABLE_FAMILIES
 
@@ -89,7 +89,7 @@ def room_of(type: str) -> Path:
 
 
 def test_walflow_declares_what_it_counts() -> None:
-    clients = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES}
+    clients = {**CLIENT_FAMILIES, **SERVER_FAMILIES, **REQUEST_FAMILIES, **BROKER_FAMILIES, **CERTIFICATE_FAMILIES}
     shared = {**clients, **LOG_FAMILIES, **LETTER_FAMILIES, **TABLE_FAMILIES}
     operators = {name for families in of_operators("walflow").values() for name in families}
     counted = counted_in((ROOT / "walflow").rglob("*.py"))

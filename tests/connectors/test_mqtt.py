@@ -314,7 +314,7 @@ def waits(logged: Sequence[Mapping[str, object]]) -> list[float]:
 
 @needs_mosquitto
 async def test_a_connection_that_brought_nothing_makes_the_next_wait_longer(tmp_path: Path) -> None:
-    """Without a log nobody else can say which message ends it."""
+    """Only a log could find the message that ends it, and there is none."""
     with broker(tmp_path, "message_size_limit 8000") as mosquitto:
         async with publishing(mosquitto.port, behind_log=False, reconnect={}) as inlet:
             inlet.give(inlet.block(b"x" * 10_000 + b"\n"))

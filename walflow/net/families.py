@@ -11,7 +11,6 @@ CERTIFICATE_FAMILIES: Final[Families] = {
 }
 
 CLIENT_FAMILIES: Final[Families] = {
-    **CERTIFICATE_FAMILIES,
     "connections_total": Family("counter", "Connections that the client has made to its peer."),
     "unlinked_bytes_total": Family(
         "counter", "Bytes from the peer that were dropped because no pipeline is linked to the source."
@@ -19,7 +18,6 @@ CLIENT_FAMILIES: Final[Families] = {
 }
 
 SERVER_FAMILIES: Final[Families] = {
-    **CERTIFICATE_FAMILIES,
     "orphaned_events_total": Family("counter", "Events for a client that has disconnected: acked and dropped."),
     "slow_clients_closed_total": Family("counter", "Connections closed because their client did not read."),
     "idle_clients_closed_total": Family(

@@ -10,7 +10,7 @@ from walflow.needs import Need, NotAvailable
 from walflow.net.address import Address
 from walflow.net.secrets import Secret
 from walflow.net.sockets import SocketOptions, listen_tcp
-from walflow.net.tls import ClientTls, ServerTls, describe, valid
+from walflow.net.tls import ClientTls, ServerTls, describe, validity_of_file
 from walflow.world import handover, wall_ns
 
 PATIENCE: Final = 5.0  # seconds for a peer to answer
@@ -99,7 +99,7 @@ def _certificates(tls: ServerTls | ClientTls | None) -> Sequence[Need]:
 
     def read() -> None:
         tls.context()
-        validity = valid(tls.cert) if tls.cert is not None else None
+        validity = validity_of_file(tls.cert) if tls.cert is not None else None
         trouble = validity.trouble(wall_ns() / 1e9) if validity is not None else ""
         if trouble:
             raise NotAvailable(trouble)

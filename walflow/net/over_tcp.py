@@ -1,13 +1,15 @@
 """Shared by all servers that listen on host:port: TLS, limits for clients, and warnings for the operator."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import ClassVar, cast
 
 from pydantic import Field
 
 from walflow.contract import Connector, Inlet, Outlet, Risk
+from walflow.families import Families
 from walflow.net.address import Address
 from walflow.net.credentials import credentials_written
+from walflow.net.families import CERTIFICATE_FAMILIES, SERVER_FAMILIES
 from walflow.net.keys import TcpOptions
 from walflow.net.peer import Peer
 from walflow.net.server import MakePeer, ServerConnector, StreamServer
@@ -54,6 +56,8 @@ class Exposed(Connector):
 
 
 class TcpListening(Exposed, ServerConnector):
+    families: ClassVar[Families] = {**SERVER_FAMILIES, **CERTIFICATE_FAMILIES}
+
     async def listen(self, kind: str, inlet: Inlet, out: Outlet, peer: MakePeer = Peer) -> None:
         """Serves until it is cancelled. `kind`: the metadata key that holds the sender's address."""
 

@@ -108,8 +108,8 @@ class ClientTls(_Tls):
 
 class Contexts:
     """`current` is the context for new connections. `reload` reads the files again. If they cannot be read, the
-    context of before stays in use. Connections that are open keep theirs in any case. The families of the connector
-    have CERTIFICATE_FAMILIES."""
+    context of before stays in use. Connections that are open keep theirs in any case. The connector's
+    `families` need CERTIFICATE_FAMILIES."""
 
     def __init__(self, tls: ServerTls | ClientTls, half: Half) -> None:
         """Raises WalflowError."""
@@ -132,7 +132,7 @@ class Contexts:
     def _look_at_validity(self) -> None:
         """A certificate that is not valid is used all the same: the peer may take it."""
         self._expires = math.nan
-        if self._tls.cert is None or (validity := valid(self._tls.cert)) is None:
+        if self._tls.cert is None or (validity := validity_of_file(self._tls.cert)) is None:
             return
         self._expires = validity.ends
         now = wall_ns() / 1e9
@@ -154,7 +154,7 @@ class Contexts:
             self._log.info("certificates reloaded")
 
 
-def valid(cert: str) -> Validity | None:
+def validity_of_file(cert: str) -> Validity | None:
     """Of a file whose certificate OpenSSL has taken. None: it is not known."""
     try:
         return validity_of(read_plain(cert, LARGEST).decode(errors="replace"))

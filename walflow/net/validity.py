@@ -20,7 +20,7 @@ class Validity(NamedTuple):
     ends: float
 
     def trouble(self, now: float) -> str:
-        """What is wrong with it now, or soon; "": nothing."""
+        """Why it is not valid now; "": it is."""
         if now < self.begins:
             return f"it is not valid before {_day(self.begins)}"
         if now >= self.ends:
@@ -42,8 +42,8 @@ def validity_of(pem: str) -> Validity:
         fields = list(_fields(signed))
         _, validity = fields[BEFORE_VALIDITY + (fields[0][0] == VERSION)]
         begins, ends = (_time(kind, text.decode("ascii")) for kind, text in _fields(validity))
-    except IndexError:
-        raise ValueError("it is cut off") from None
+    except (IndexError, ValueError):
+        raise ValueError("it is no certificate") from None
     return Validity(begins, ends)
 
 
